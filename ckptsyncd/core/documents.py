@@ -1,0 +1,190 @@
+"""The small records beside the manifests: claims, latest, epochs, pointers.
+
+Each has an ``encode`` method and a ``decode`` class method that raises Never on rubbish.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ckptsyncd.core.manifest import (
+    as_int,
+    as_list,
+    as_number,
+    as_object,
+    as_text,
+    parse_json,
+    safe_path,
+)
+
+#: No record beside a manifest is larger (guessed; a claim of 100,000 keys stays below).
+MAX_RECORD_BYTES = 32 * 1024 * 1024
+
+
+def _dump(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def _load(data: bytes) -> dict[str, Any]:
+    return as_object(parse_json(data, MAX_RECORD_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who uploads one edition. Written create-only before the edition's first object is finished.
+
+    ``save_id`` names the content: the same save joins the claim, any other takes the next edition.
+    ``salt`` is the part of the data keys that tells this edition's objects from foreign ones.
+    """
+
+    checkpoint: str
+    edition: int
+    series: str
+    save_id: str
+    nonce: str
+    epoch: int
+    node: int
+    salt: str
+    claimed_at: float
+
+    def encode(self) -> bytes:
+        """Return the claim as JSON."""
+        return _dump(asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Claim:
+        """Return the claim in ``data``; raises Never."""
+        row = _load(data)
+        return cls(
+            checkpoint=safe_path(row.get("checkpoint")),
+            edition=as_int(row, "edition", 1),
+            series=as_text(row, "series"),
+            save_id=as_text(row, "save_id"),
+            nonce=as_text(row, "nonce"),
+            epoch=as_int(row, "epoch", 0),
+            node=as_int(row, "node", 0),
+            salt=as_text(row, "salt"),
+            claimed_at=as_number(row, "claimed_at"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The hint to a series' newest edition, moved by compare-and-set; manifests are the truth.
+
+    ``epochs`` maps each node to the run epoch of its newest daemon: a daemon that finds a higher
+    one of its own node is fenced.
+    """
+
+    series: str
+    checkpoint: str
+    edition: int
+    rank: tuple[int, int, float, int]
+    epochs: tuple[tuple[int, int], ...]
+    nonce: str
+    moved_at: float
+
+    def epoch_of(self, node: int) -> int:
+        """Return the newest epoch known of a node, 0 where none."""
+        return dict(self.epochs).get(node, 0)
+
+    def encode(self) -> bytes:
+        """Return the hint as JSON."""
+        return _dump(asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Latest:
+        """Return the hint in ``data``; raises Never."""
+        row = _load(data)
+        rank = as_list(row.get("rank"))
+        if len(rank) != 4:  # noqa: PLR2004
+            rank = [0, 0, 0, 0]
+        named = {"lineage": rank[0], "step": rank[1], "saved_at": rank[2], "edition": rank[3]}
+        pairs = [as_list(pair) for pair in as_list(row.get("epochs"))]
+        return cls(
+            series=as_text(row, "series"),
+            checkpoint=safe_path(row.get("checkpoint")),
+            edition=as_int(row, "edition", 1),
+            rank=(
+                as_int(named, "lineage", 0),
+                as_int(named, "step", -1),
+                as_number(named, "saved_at"),
+                as_int(named, "edition", 0),
+            ),
+            epochs=tuple(
+                (as_int({"n": pair[0]}, "n", 0), as_int({"e": pair[1]}, "e", 0))
+                for pair in pairs
+                if len(pair) == 2  # noqa: PLR2004
+            ),
+            nonce=as_text(row, "nonce"),
+            moved_at=as_number(row, "moved_at"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The run epoch of one node of a series, raised by compare-and-set when a daemon takes over."""
+
+    series: str
+    node: int
+    epoch: int
+    nonce: str
+    host: str
+    taken_at: float
+
+    def encode(self) -> bytes:
+        """Return the epoch as JSON."""
+        return _dump(asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Epoch:
+        """Return the epoch in ``data``; raises Never."""
+        row = _load(data)
+        return cls(
+            series=as_text(row, "series"),
+            node=as_int(row, "node", 0),
+            epoch=as_int(row, "epoch", 0),
+            nonce=as_text(row, "nonce"),
+            host=as_text(row, "host"),
+            taken_at=as_number(row, "taken_at"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A framework's own pointer as last seen: a small file's text, or a symlink's target."""
+
+    path: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """The pointers of a series, kept after the checkpoint that they name was safe."""
+
+    series: str
+    checkpoint: str
+    edition: int
+    pointers: tuple[Pointer, ...]
+
+    def encode(self) -> bytes:
+        """Return the pointers as JSON."""
+        return _dump(asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Pointers:
+        """Return the pointers in ``data``; raises Never."""
+        row = _load(data)
+        rows = [as_object(item) for item in as_list(row.get("pointers"))]
+        return cls(
+            series=as_text(row, "series"),
+            checkpoint=safe_path(row.get("checkpoint")),
+            edition=as_int(row, "edition", 1),
+            pointers=tuple(
+                Pointer(safe_path(item.get("path")), as_text(item, "kind"), as_text(item, "text"))
+                for item in rows
+            ),
+        )

@@ -1,0 +1,94 @@
+"""The remote format's names: where every object of a checkpoint lies under the prefix.
+
+The layout is written down in ``docs/format.md``. Keys are relative to the store's prefix.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import quote, unquote_to_bytes
+
+#: Everything that is not the user's own data lies below this.
+OURS = ".ckptsyncd/"
+MANIFESTS = OURS + "manifests/"
+CLAIMS = OURS + "claims/"
+LATEST = OURS + "latest/"
+POINTERS = OURS + "pointers/"
+EPOCHS = OURS + "epochs/"
+EDITIONS = OURS + "editions/"
+COMPANIONS = OURS + "companions/"
+
+#: Longest quoted name that is used as it is; longer ones become a prefix and a hash (guessed: far
+#: below S3's 1,024 bytes a key, and readable in a console).
+MAX_QUOTED_BYTES = 200
+
+#: What stays as it is in a data key: what every store takes and what frameworks use in names.
+_SAFE_IN_KEYS = "/-_.~=+,@:()[]{} "
+
+
+def quoted(name: str) -> str:
+    """Return a checkpoint's or series' name as one path component, the same for everybody."""
+    if name in ("", ".", ".."):
+        return "%root" + name
+    raw = name.encode("utf-8", "surrogateescape")
+    text = quote(raw, safe="-_.~=+,@")
+    if len(text) <= MAX_QUOTED_BYTES:
+        return text
+    return f"%{text[: MAX_QUOTED_BYTES - 30]}.{hashlib.sha256(raw).hexdigest()[:24]}"
+
+
+def key_of_path(path: str) -> str:
+    """Return the data key of a path: readable, percent-encoded where stores differ."""
+    return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE_IN_KEYS)
+
+
+def path_of_key(key: str) -> str:
+    """Return the path that a data key was made from."""
+    return unquote_to_bytes(key).decode("utf-8", "surrogateescape")
+
+
+def manifest_key(checkpoint: str, edition: int) -> str:
+    """Return where the commit record of one edition lies."""
+    return f"{MANIFESTS}{quoted(checkpoint)}.{edition}.json"
+
+
+def claim_key(checkpoint: str, edition: int) -> str:
+    """Return where the claim on one edition lies."""
+    return f"{CLAIMS}{quoted(checkpoint)}.{edition}.json"
+
+
+def latest_key(series: str) -> str:
+    """Return where the hint to the newest edition of a series lies."""
+    return f"{LATEST}{quoted(series)}.json"
+
+
+def pointers_key(series: str) -> str:
+    """Return where the framework's own pointers of a series are kept."""
+    return f"{POINTERS}{quoted(series)}.json"
+
+
+def epoch_key(series: str, node: int) -> str:
+    """Return where the run epoch of one node of a series lies."""
+    return f"{EPOCHS}{quoted(series)}.{node}.json"
+
+
+def data_key(checkpoint: str, edition: int, path: str, salt: str = "") -> str:
+    """Return where one file of an edition lies.
+
+    Edition 1 lies at its plain path, loadable without us. Later ones, and any whose plain key is
+    taken by a foreign object (``salt`` tells them apart), lie below ``.ckptsyncd/editions/``.
+    """
+    if edition == 1 and not salt:
+        return key_of_path(path)
+    suffix = f"{edition}-{salt}" if salt else str(edition)
+    return f"{EDITIONS}{quoted(checkpoint)}/{suffix}/{key_of_path(path)}"
+
+
+def parse_manifest_key(key: str) -> tuple[str, int] | None:
+    """Return the quoted checkpoint and the edition that a manifest's key names, if it is one."""
+    if not (key.startswith(MANIFESTS) and key.endswith(".json")):
+        return None
+    name, _, number = key[len(MANIFESTS) : -len(".json")].rpartition(".")
+    if not (name and number.isascii() and number.isdecimal() and 0 < len(number) < 10):  # noqa: PLR2004
+        return None
+    return name, int(number)

@@ -1,0 +1,78 @@
+"""The only thing that outsiders may read: one frozen value that says how everything stands.
+
+``status``, metrics, the socket and the systemd line are all functions of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ckptsyncd.core.facts import Notice
+from ckptsyncd.core.lifecycle import DaemonState, State
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointView:
+    """One edition as a user sees it. ``retry_at`` is wall time, ``None`` where nothing is due."""
+
+    checkpoint: str
+    series: str
+    edition: int
+    state: State
+    reason: str
+    step: int | None
+    layout: str
+    evidence: str
+    bytes: int
+    bytes_stored: int
+    files: int
+    retry_at: float | None
+    at_risk: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryPoint:
+    """The newest safe checkpoint of a series; ``committed_at`` is wall time."""
+
+    series: str
+    checkpoint: str
+    edition: int
+    step: int | None
+    committed_at: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A notice source and, if it is blind, why."""
+
+    source: str
+    blind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """How everything stands at one moment (``taken_at``, wall time)."""
+
+    taken_at: float
+    state: DaemonState
+    reason: str
+    recovery_points: tuple[RecoveryPoint, ...]
+    checkpoints: tuple[CheckpointView, ...]
+    unsynced_bytes: int
+    unsynced_since: float | None
+    rate_bytes_per_second: float
+    notice: Notice | None
+    notice_deadline_at: float | None
+    warnings: tuple[str, ...]
+    last_error: str
+    last_error_count: int
+    sources: tuple[SourceView, ...]
+    polled: tuple[str, ...]
+    overflows: int
+    rescans: int
+    pins: int
+    pieces_stored: int
+    retries: int
+    bytes_sent: int
+    store_failing: str
