@@ -88,11 +88,11 @@ def imports_of(path: Path) -> list[str]:
 def offence(room: str, module: str, name: str) -> str:
     """Return why this import breaks the law, or nothing."""
     if name == "ckptsyncd" or name.startswith("ckptsyncd."):
-        other = (name.split(".") + ["__init__"])[1]
+        other = ([*name.split("."), "__init__"])[1]
         if other == "errors" or other in MAY_KNOW[room] or (room == other):
             return ""
         return f"{room} may not know {other}"
-    top = name.split(".")[0]
+    top = name.split(".", maxsplit=1)[0]
     if room == "core" and name not in PURE:
         return f"the mind may not use {name}"
     if top in sys.stdlib_module_names:

@@ -163,7 +163,7 @@ Condition = IfAbsent | IfMatches | None
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An interruption warning. ``deadline_boot`` is on the boot clock, ``None`` where none is known."""
+    """An interruption warning; ``deadline_boot`` is on the boot clock, ``None`` if not known."""
 
     source: str
     notice_id: str

@@ -3,9 +3,9 @@
 An *edition* is one fixed content of one checkpoint name. It starts as ``writing`` (the trainer may
 still change it), is ``settled`` once its layout is satisfied and its files are pinned,
 ``uploading`` while pieces go out, ``sealing`` between the second look and the manifest, and
-``safe`` when its manifest was seen in the store. Three ways lead aside: ``superseded`` (a newer one goes first),
-``parked`` (given up for now, with a reason and a time), ``vanished`` (the trainer removed it before
-it could be pinned).
+``safe`` when its manifest was seen in the store. Three ways lead aside: ``superseded`` (a newer one
+goes first), ``parked`` (given up for now, with a reason and a time), ``vanished`` (the trainer
+removed it before it could be pinned).
 
 A move that is not in the table is an error of this program, not of the world: it raises.
 """

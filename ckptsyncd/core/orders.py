@@ -1,0 +1,253 @@
+"""The complete list of what can be ordered: imperatives.
+
+Every order that goes to a hand carries an ``errand``: what it is for. The answer brings it back, so
+a late answer can only free a hand and never change what it was not about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ckptsyncd.core.facts import Begun, Condition, Listing, Piece, Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What an order is for: a purpose, and as much of the address as it needs."""
+
+    purpose: str
+    checkpoint: str = ""
+    save_id: str = ""
+    path: str = ""
+    index: int = -1
+
+
+# Orders to the hands ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Begin an upload."""
+
+    errand: Errand
+    key: str
+    size: int
+    piece_bytes: int
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutPiece:
+    """Send one piece of a pinned file."""
+
+    errand: Errand
+    begun: Begun
+    piece: Piece
+    pin_id: str
+    listing: Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Make the pieces one object."""
+
+    errand: Errand
+    begun: Begun
+    receipts: tuple[Receipt, ...]
+    create_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Drop a begun upload."""
+
+    errand: Errand
+    begun: Begun
+
+
+@dataclass(frozen=True, slots=True)
+class PutWhole:
+    """Store a small pinned file as one object."""
+
+    errand: Errand
+    key: str
+    pin_id: str
+    listing: Listing
+    piece: Piece
+    nonce: str
+    create_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PutSmall:
+    """Store a record."""
+
+    errand: Errand
+    key: str
+    data: bytes
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class GetSmall:
+    """Read a record."""
+
+    errand: Errand
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """Ask the store about an object."""
+
+    errand: Errand
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListKeys:
+    """List the keys below a prefix (once at start, never in steady state)."""
+
+    errand: Errand
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListUploads:
+    """List begun uploads below a prefix (once at start)."""
+
+    errand: Errand
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove an object."""
+
+    errand: Errand
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Compute the CRC64-NVME of one pinned file."""
+
+    errand: Errand
+    pin_id: str
+    listing: Listing
+    piece: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class PutCompanion:
+    """Store a file that belongs to no checkpoint as it is now, overwriting the last one."""
+
+    errand: Errand
+    key: str
+    path: str
+    size: int
+
+
+HandOrder = (
+    Begin
+    | PutPiece
+    | Finish
+    | Abandon
+    | PutWhole
+    | PutSmall
+    | GetSmall
+    | Stat
+    | ListKeys
+    | ListUploads
+    | Delete
+    | Sum
+    | PutCompanion
+)
+
+# Orders to the scanner --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """List everything at and below a path."""
+
+    errand: Errand
+    path: str
+    recursive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """List one checkpoint's paths anew and examine the ones named closely."""
+
+    errand: Errand
+    roots: tuple[str, ...]
+    closely: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Make a settled listing readable whatever the trainer does (``copy``: by a stable copy)."""
+
+    errand: Errand
+    listing: Listing
+    copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Compare the pinned files with their listing: the second look before the manifest."""
+
+    errand: Errand
+    listing: Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Unpin:
+    """Let go of pinned files."""
+
+    errand: Errand
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPointer:
+    """Read a framework's pointer: its text or its link target."""
+
+    errand: Errand
+    path: str
+
+
+ScannerOrder = Scan | Look | Pin | LookAgain | Unpin | ReadPointer
+
+# Orders to the ledger and the trainer -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Write a row that survives a restart; ``durable`` rows survive a power cut too."""
+
+    table: str
+    key: str
+    value: str
+    durable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Remove a row."""
+
+    table: str
+    key: str
+
+
+LedgerOrder = Remember | Forget
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the process: everything that the stop was to wait for is done, or its time is over."""
+
+    exit_code: int
+
+
+Order = HandOrder | ScannerOrder | LedgerOrder | Stop
