@@ -37,13 +37,14 @@ MAY_KNOW: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
     "errors": set(),
+    "checksum": set(),
     "core": {"core"},
     "settings": {"core"},
-    "edge": {"core"},
+    "edge": {"core", "checksum"},
     "formats": {"core"},
-    "stores": {"core"},
+    "stores": {"core", "checksum"},
     "sources": {"core"},
-    "recover": {"core"},
+    "recover": {"core", "checksum"},
     "report": {"core"},
     "client": {"core"},
     "app": {
@@ -60,7 +61,7 @@ GUESTS: dict[str, set[str]] = {
     "structlog": {"report", "app"},
     "prometheus_client": {"report.metrics"},
     "inotify_simple": {"edge.watcher"},
-    "awscrt": {"edge", "stores", "recover"},
+    "awscrt": {"checksum"},
     "tomli": {"settings"},
 }
 
