@@ -1,7 +1,7 @@
 """CRC64-NVME, in C, and its combination from pieces.
 
-The checksum of a file is combined from those of its pieces, so no byte is read twice. Polynomial and
-check value (``123456789`` gives ``ae8b14860a799888``) are those of the NVM Express Base
+The checksum of a file is combined from those of its pieces, so no byte is read twice. Polynomial
+and check value (``123456789`` gives ``ae8b14860a799888``) are those of the NVM Express Base
 Specification's 64-bit data protection CRC, as used by S3's full-object checksums.
 """
 
