@@ -13,7 +13,11 @@ from ckptsyncd.core.lifecycle import DaemonState, State
 
 @dataclass(frozen=True, slots=True)
 class CheckpointView:
-    """One edition as a user sees it. ``retry_at`` is wall time, ``None`` where nothing is due."""
+    """One edition as a user sees it. ``retry_at`` is wall time, ``None`` where nothing is due.
+
+    ``saved_at`` is the newest mtime of its listing (wall time), ``None`` where that is not known:
+    who waits for a rewritten name compares it with what lies on the disk.
+    """
 
     checkpoint: str
     series: str
@@ -28,6 +32,7 @@ class CheckpointView:
     files: int
     retry_at: float | None
     at_risk: bool
+    saved_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
