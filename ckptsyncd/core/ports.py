@@ -55,7 +55,10 @@ class Store(Protocol):
     longer than its own time-outs.
     """
 
-    limits: Limits
+    @property
+    def limits(self) -> Limits:
+        """What this store can do; the first reading may try it out, and raise as any method."""
+        ...
 
     def begin(self, key: str, size: int, piece_bytes: int, nonce: str) -> Begun:
         """Begin an upload that will become one object; nothing is visible under the key yet."""
