@@ -57,6 +57,7 @@ MAY_KNOW: dict[str, set[str]] = {
 GUESTS: dict[str, set[str]] = {
     "boto3": {"stores.s3"},
     "botocore": {"stores.s3"},
+    "urllib3": {"stores.s3"},
     "click": {"cli"},
     "structlog": {"report", "app"},
     "prometheus_client": {"report.metrics"},

@@ -1,0 +1,185 @@
+"""Real storage servers for the tests, on loopback ports of their own, stopped by the session."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+ACCESS_KEY = "testaccess"
+SECRET_KEY = "testsecret123"  # noqa: S105 - known to nobody but servers that live for one test run
+
+#: What a process needs in its environment to speak to any server of this page.
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+    "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+#: A server that is not ready by then will not be (SeaweedFS took 3 to 5 s when this was written).
+READY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class S3Server:
+    """A running S3 server with an empty bucket. Credentials: ``ENVIRONMENT``."""
+
+    name: str
+    endpoint: str
+    bucket: str
+
+
+def command(name: str) -> str | None:
+    """Return where a server's program is: beside this Python, or on PATH."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else shutil.which(name)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that were free a moment ago."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def until(ready: Callable[[], bool], seconds: float = READY_SECONDS) -> bool:
+    """Ask again and again whether something is ready; False where it is not in time."""
+    pause = threading.Event()
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            return False
+        pause.wait(0.05)
+    return True
+
+
+@contextmanager
+def running(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program in a session of its own, its output in ``log``, and end it and its children."""
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "GRPC_GO_LOG_SEVERITY_LEVEL": "ERROR"},
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a program politely, and after a second at once (what it holds is thrown away anyway)."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+            until(lambda: process.poll() is not None, 1.0)
+
+
+def client(endpoint: str) -> Any:
+    """Return a plain S3 client for a server of this page, to look behind the store's back."""
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+        config=Config(
+            retries={"total_max_attempts": 1},
+            request_checksum_calculation="when_required",
+            connect_timeout=5,
+            read_timeout=20,
+            s3={"addressing_style": "path"},
+        ),
+    )
+
+
+def answers(server: S3Server, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the server keeps what it is given; leave its bucket empty."""
+    s3 = client(server.endpoint)
+
+    def keeps() -> bool:
+        if process.poll() is not None:
+            msg = f"{server.name} ended: {log.read_text(errors='replace')[-2000:]}"
+            raise RuntimeError(msg)
+        try:
+            s3.create_bucket(Bucket=server.bucket)
+            s3.put_object(Bucket=server.bucket, Key="ready", Body=b"?")
+            s3.delete_object(Bucket=server.bucket, Key="ready")
+        except (BotoCoreError, ClientError):
+            return False
+        return True
+
+    try:
+        if not until(keeps):
+            msg = f"{server.name} did not get ready: {log.read_text(errors='replace')[-2000:]}"
+            raise RuntimeError(msg)
+    finally:
+        s3.close()
+
+
+@contextmanager
+def seaweedfs(weed: str, folder: Path) -> Iterator[S3Server]:
+    """Run SeaweedFS: it checks signatures, every checksum and every condition."""
+    ports = free_ports(8)
+    s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc = ports
+    config = folder / "s3.json"
+    identity = {
+        "name": "tests",
+        "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
+        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+    }
+    config.write_text(json.dumps({"identities": [identity]}))
+    data = folder / "data"
+    data.mkdir()
+    arguments = [
+        weed, "-logtostderr=true", "server", f"-dir={data}",
+        "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
+        f"-master.port={master}", f"-master.port.grpc={master_grpc}",
+        "-master.volumeSizeLimitMB=1024", "-master.volumePreallocate=false",
+        "-master.telemetry=false",
+        f"-volume.port={volume}", f"-volume.port.grpc={volume_grpc}",
+        "-volume.max=0", "-volume.minFreeSpace=1",
+        "-filer", f"-filer.port={filer}", f"-filer.port.grpc={filer_grpc}",
+        "-s3", f"-s3.port={s3}", f"-s3.port.grpc={s3_grpc}", "-s3.port.iceberg=0",
+        f"-s3.config={config}",
+    ]  # fmt: skip
+    server = S3Server("seaweedfs", f"http://127.0.0.1:{s3}", "bucket")
+    log = folder / "weed.log"
+    with running(arguments, log) as process:
+        answers(server, process, log)
+        yield server
+
+
+@contextmanager
+def moto(moto_server: str, folder: Path) -> Iterator[S3Server]:
+    """Run moto: in memory, it refuses no wrong checksum and no wrong signature."""
+    (port,) = free_ports(1)
+    server = S3Server("moto", f"http://127.0.0.1:{port}", "bucket")
+    log = folder / "moto.log"
+    with running([moto_server, "-H", "127.0.0.1", "-p", str(port)], log) as process:
+        answers(server, process, log)
+        yield server
