@@ -1,0 +1,299 @@
+"""One daemon for a watch root, and one for a state directory: locks that end with the process.
+
+The lock is ``flock`` on the directory itself, so it holds across containers that share the volume
+and needs no file that could be left over. Who holds it is written beside it, for the refusal only:
+in the state directory's lock file, and below ``.ckptsyncd`` in the watch root, because a second
+daemon may have another state directory, another container and another user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import re
+import socket as network
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from ckptsyncd.errors import AlreadyRunning
+
+_OURS = ".ckptsyncd"
+_HOLDER = "daemon.json"
+_LOCK = "lock"
+_MAX_HOLDER_BYTES = 65536
+#: Against those who only ask, who are never many (guessed).
+_TRIES = 1000
+#: What file systems say that cannot lock a directory (NFS: it wants it open for writing).
+_NO_LOCKS = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+_CONTAINER = re.compile(r"(?:containers|docker|libpod|crio|cri-containerd)[/-]([0-9a-f]{64})\b")
+_POD = re.compile(r"pods/([0-9a-f-]{36})/|kubepods[^\n]*/(?:[^/\n]*-)?([0-9a-f]{64})")
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a lock, for people: a process, where it runs, and where it can be asked."""
+
+    pid: int = 0
+    host: str = ""
+    container: str = ""
+    socket: str = ""
+    state_dir: str = ""
+    watch_root: str = ""
+    url: str = ""
+    started_at: float = 0.0
+
+    def encode(self) -> bytes:
+        """Return the holder as JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Holder:
+        """Return the holder in ``data``; what is missing or of a wrong type is empty."""
+        try:
+            row = json.loads(data)
+        except ValueError:
+            row = None
+        found = row if isinstance(row, dict) else {}
+        kinds = {field.name: type(field.default) for field in fields(cls)}
+        return cls(
+            **{
+                name: found[name]
+                for name, kind in kinds.items()
+                if isinstance(found.get(name), kind)
+            }
+        )
+
+    def words(self) -> str:
+        """Return ``pid 7 on host, container 1a2b, socket /run/...``, as far as it is known."""
+        where = f"pid {self.pid} on {self.host}" if self.pid else "a process that left no name"
+        container = f", container {self.container}" if self.container else ""
+        return where + container + (f", socket {self.socket}" if self.socket else "")
+
+
+def this_process(
+    *, socket: str, state_dir: str, watch_root: str, url: str, started_at: float
+) -> Holder:
+    """Return how this process would be named to another daemon."""
+    return Holder(
+        pid=os.getpid(),
+        host=network.gethostname(),
+        container=container_of(_read("/proc/self/cgroup"), _read("/proc/self/mountinfo")),
+        socket=socket,
+        state_dir=state_dir,
+        watch_root=watch_root,
+        url=url,
+        started_at=started_at,
+    )
+
+
+def container_of(cgroup: str, mountinfo: str) -> str:
+    """Return the container's short id from a process's own cgroup and mounts, or nothing.
+
+    With cgroup v2 the group is ``/`` inside a container; the mount of its ``hostname`` tells then.
+    """
+    for text in (cgroup, mountinfo):
+        for pattern in (_CONTAINER, _POD):
+            if found := pattern.search(text):
+                return next(part for part in found.groups() if part)[:12]
+    return ""
+
+
+class Locks:
+    """The locks of one daemon. They end with ``release`` or with the process, however it dies.
+
+    ``weakness`` is empty, or says why the watch root could not be locked at all.
+    """
+
+    def __init__(self, holder: Holder) -> None:
+        """Hold nothing yet."""
+        self._holder = holder
+        self._state = -1
+        self._root = -1
+        self._root_lock = -1
+        self.weakness = ""
+
+    def take_state(self) -> None:
+        """Lock the state directory (made with mode 0700); AlreadyRunning names who has it."""
+        path = Path(self._holder.state_dir)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._state = os.open(path / _LOCK, flags, 0o600)
+        if not _locked(self._state):
+            other = Holder.decode(os.pread(self._state, _MAX_HOLDER_BYTES, 0))
+            self.release()
+            refusal = _refusal("the state directory", str(path), other)
+            raise refusal
+        os.ftruncate(self._state, 0)
+        os.pwrite(self._state, self._holder.encode(), 0)
+
+    def take_root(self) -> bool:
+        """Lock the watch root and return whether it is there; AlreadyRunning names who has it.
+
+        To be called again whenever the watch root appears: one that was made anew is locked anew.
+        """
+        try:
+            number = os.open(self._holder.watch_root, _DIRECTORY)
+        except FileNotFoundError:
+            return False
+        if self._root >= 0 and os.path.samestat(os.fstat(number), os.fstat(self._root)):
+            os.close(number)
+            return True
+        self._leave_root()
+        self._root = number
+        self._lock_root()
+        _write_holder(self._root, self._holder)
+        return True
+
+    def release(self) -> None:
+        """Let go of everything that is held."""
+        self._leave_root()
+        if self._state >= 0:
+            os.close(self._state)
+            self._state = -1
+
+    def _lock_root(self) -> None:
+        try:
+            free = _locked(self._root)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            free = self._lock_file_in_root()
+        if not free:
+            other = _read_holder(self._root)
+            self._close_root()
+            refusal = _refusal("the watch root", self._holder.watch_root, other)
+            raise refusal
+
+    def _lock_file_in_root(self) -> bool:
+        """Lock a file in the watch root, where its directory cannot be locked."""
+        try:
+            with _ours(self._root, make=True) as ours:
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._root_lock = os.open(_LOCK, flags, 0o644, dir_fd=ours)
+            return _locked(self._root_lock)
+        except OSError as error:
+            self.weakness = f"the watch root cannot be locked against a second daemon: {error}"
+            return True
+
+    def _leave_root(self) -> None:
+        if self._root < 0:
+            return
+        with contextlib.suppress(OSError):  # it may be gone, or read-only: nothing to tidy up then
+            with _ours(self._root, make=False) as ours:
+                os.unlink(_HOLDER, dir_fd=ours)
+            os.rmdir(_OURS, dir_fd=self._root)
+        self._close_root()
+
+    def _close_root(self) -> None:
+        for number in (self._root_lock, self._root):
+            if number >= 0:
+                os.close(number)
+        self._root = self._root_lock = -1
+
+
+def lock_root(holder: Holder) -> Locks:
+    """Lock the state directory and the watch root, if there is one yet; raises AlreadyRunning."""
+    locks = Locks(holder)
+    locks.take_state()
+    try:
+        locks.take_root()
+    except BaseException:
+        locks.release()
+        raise
+    return locks
+
+
+def state_holder(state_dir: Path) -> tuple[Holder | None, bool]:
+    """Return the last daemon that used a state directory, and whether it is still alive.
+
+    ``None`` where there never was one. Reads only; raises OSError where that is not allowed.
+    """
+    try:
+        number = os.open(state_dir / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None, False
+    try:
+        alive = not _flocked(number, fcntl.LOCK_SH)
+        return Holder.decode(os.pread(number, _MAX_HOLDER_BYTES, 0)), alive
+    finally:
+        os.close(number)
+
+
+def _locked(number: int) -> bool:
+    """Take the lock and return whether we have it; does not wait for a holder.
+
+    Who only asks whether there is a holder (``state_holder``) has a shared lock for some
+    microseconds, and must not keep a daemon from starting.
+    """
+    for _ in range(_TRIES):
+        if _flocked(number, fcntl.LOCK_EX):
+            return True
+        if not _flocked(number, fcntl.LOCK_SH):
+            return False
+        fcntl.flock(number, fcntl.LOCK_UN)
+        os.sched_yield()
+    return False
+
+
+def _flocked(number: int, how: int) -> bool:
+    try:
+        fcntl.flock(number, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _refusal(what: str, path: str, other: Holder) -> AlreadyRunning:
+    ask = f"'ckptsyncd status --socket {other.socket}'" if other.socket else "'ckptsyncd status'"
+    return AlreadyRunning(
+        f"{what} {path} belongs to another daemon: {other.words()}",
+        hint=f"stop the other one, or ask it: {ask}",
+    )
+
+
+@contextlib.contextmanager
+def _ours(root: int, *, make: bool) -> Iterator[int]:
+    """Open our directory in the watch root; never through a symlink that somebody put there."""
+    if make:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(_OURS, 0o755, dir_fd=root)
+    number = os.open(_OURS, _DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
+    try:
+        yield number
+    finally:
+        os.close(number)
+
+
+def _write_holder(root: int, holder: Holder) -> None:
+    """Leave our name for a second daemon, as a whole; a read-only watch root does without."""
+    draft = f"{_HOLDER}.{holder.pid}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with contextlib.suppress(OSError), _ours(root, make=True) as ours:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft, dir_fd=ours)
+        with os.fdopen(os.open(draft, flags, 0o644, dir_fd=ours), "wb") as file:
+            file.write(holder.encode())
+        os.rename(draft, _HOLDER, src_dir_fd=ours, dst_dir_fd=ours)
+
+
+def _read_holder(root: int) -> Holder:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with _ours(root, make=False) as ours:
+            number = os.open(_HOLDER, flags, dir_fd=ours)
+        with os.fdopen(number, "rb") as file:
+            return Holder.decode(file.read(_MAX_HOLDER_BYTES))
+    except OSError:
+        return Holder()
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
