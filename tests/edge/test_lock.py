@@ -11,14 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.edge.lock import (
-    Holder,
-    Locks,
-    container_of,
-    lock_root,
-    state_holder,
-    this_process,
-)
+from ckptsyncd.edge.holder import Holder, container_of, this_process
+from ckptsyncd.edge.lock import Locks, lock_root, state_holder
 from ckptsyncd.errors import AlreadyRunning
 
 DOCKER = "3f2a" * 16
@@ -117,7 +111,7 @@ def test_a_killed_daemon_holds_nothing(tmp_path: Path, root: Path) -> None:
     """A kill -9 ends the locks; the name it left says who it was, and that it is dead."""
     code = (
         "import sys, os, signal\n"
-        "from ckptsyncd.edge.lock import Holder, lock_root\n"
+        "from ckptsyncd.edge.holder import Holder; from ckptsyncd.edge.lock import lock_root\n"
         "lock_root(Holder(pid=os.getpid(), state_dir=sys.argv[1], watch_root=sys.argv[2]))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
