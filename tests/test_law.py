@@ -63,6 +63,7 @@ GUESTS: dict[str, set[str]] = {
     "prometheus_client": {"report.metrics"},
     "inotify_simple": {"edge.watcher"},
     "awscrt": {"checksum"},
+    "urllib3": {"sources.wire"},
     "tomli": {"settings"},
 }
 

@@ -1,0 +1,1 @@
+"""One file per notice source; each polls once and returns what it found out."""
