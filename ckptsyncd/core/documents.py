@@ -85,6 +85,9 @@ class Latest:
     epochs: tuple[tuple[int, int], ...]
     nonce: str
     moved_at: float
+    step: int | None = None
+    total_bytes: int = 0
+    committed_at: float = 0.0
 
     def epoch_of(self, node: int) -> int:
         """Return the newest epoch known of a node, 0 where none."""
@@ -120,6 +123,9 @@ class Latest:
             ),
             nonce=as_text(row, "nonce"),
             moved_at=as_number(row, "moved_at"),
+            step=None if row.get("step") is None else as_int(row, "step", 0),
+            total_bytes=as_int(row, "total_bytes", 0, default=0),
+            committed_at=as_number({"committed_at": 0.0} | row, "committed_at"),
         )
 
 
@@ -187,4 +193,65 @@ class Pointers:
                 Pointer(safe_path(item.get("path")), as_text(item, "kind"), as_text(item, "text"))
                 for item in rows
             ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was restored into a watch root, one row per series; the daemon reads it at start.
+
+    ``lineage`` is the one to commit with from now on: the manifest's own where the newest
+    checkpoint of the series was restored, the highest of the series plus one otherwise, so that
+    lower steps may become latest again. ``partial``: only some files were asked for; what lies
+    there is no checkpoint to go on from. The file is ``.ckptsyncd/restored.json``::
+
+        {"format": 1, "restored": [{"checkpoint": "run/checkpoint-500", "edition": 1,
+         "series": "run", "lineage": 0, "step": 500, "save_id": "...", "partial": false}]}
+    """
+
+    checkpoint: str
+    edition: int
+    series: str
+    lineage: int
+    step: int | None
+    save_id: str
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restorations:
+    """The content of ``.ckptsyncd/restored.json``: the last restore of each series."""
+
+    rows: tuple[Restored, ...] = ()
+
+    def of(self, series: str) -> Restored | None:
+        """Return the last restore of a series, ``None`` where there was none."""
+        return next((row for row in self.rows if row.series == series), None)
+
+    def with_row(self, row: Restored) -> Restorations:
+        """Return the same with this row in the place of its series'."""
+        others = tuple(other for other in self.rows if other.series != row.series)
+        return Restorations((*others, row))
+
+    def encode(self) -> bytes:
+        """Return the rows as JSON."""
+        return _dump({"format": 1, "restored": [asdict(row) for row in self.rows]})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Restorations:
+        """Return the rows in ``data``; raises Never."""
+        rows = [as_object(item) for item in as_list(_load(data).get("restored"))]
+        return cls(
+            tuple(
+                Restored(
+                    checkpoint=safe_path(row.get("checkpoint")),
+                    edition=as_int(row, "edition", 1),
+                    series=as_text(row, "series"),
+                    lineage=as_int(row, "lineage", 0),
+                    step=None if row.get("step") is None else as_int(row, "step", 0),
+                    save_id=as_text(row, "save_id"),
+                    partial=row.get("partial") is True,
+                )
+                for row in rows
+            )
         )

@@ -92,7 +92,7 @@ class Manifest:
 
 def safe_path(path: object) -> str:
     """Return the path if it stays below its root, else raise PathRefused."""
-    if not isinstance(path, str) or not path or "\0" in path:
+    if not isinstance(path, str) or not path or "\0" in path or not _is_name(path):
         msg = f"not a usable path: {path!r:.80}"
         raise PathRefused(msg)
     parts = path.split("/")
@@ -100,6 +100,15 @@ def safe_path(path: object) -> str:
         msg = f"a path that leaves its directory is refused: {path!r:.200}"
         raise PathRefused(msg)
     return path
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text can be a name on disk: a lone surrogate may stand for one byte only."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -127,12 +136,13 @@ def encode(manifest: Manifest) -> bytes:
             "version": manifest.writer.version,
             "node": manifest.writer.node,
         },
-        "files": [_encode_file(stored) for stored in manifest.files],
+        "files": [encode_file(stored) for stored in manifest.files],
     }
     return json.dumps(document, ensure_ascii=True, separators=(",", ":")).encode()
 
 
-def _encode_file(stored: StoredFile) -> dict[str, Any]:
+def encode_file(stored: StoredFile) -> dict[str, Any]:
+    """Return one file's row as a JSON object."""
     row: dict[str, Any] = {
         "path": stored.path,
         "kind": stored.kind,
@@ -168,7 +178,7 @@ def decode(data: bytes) -> Manifest:
     return Manifest(
         checkpoint=safe_path(document.get("checkpoint")),
         edition=as_int(document, "edition", 1),
-        series=as_text(document, "series"),
+        series=_as_name(document, "series"),
         step=None if document.get("step") is None else as_int(document, "step", 0),
         after_step=as_int(document, "after_step", -1, default=-1),
         lineage=as_int(document, "lineage", 0, default=0),
@@ -197,19 +207,20 @@ def _decode_files(rows: object) -> tuple[StoredFile, ...]:
     if not 0 < len(listed) <= MAX_FILES:
         msg = f"a manifest with {len(listed)} files is refused"
         raise Never(msg)
-    files = tuple(_decode_file(as_object(row)) for row in listed)
+    files = tuple(decode_file(as_object(row)) for row in listed)
     if len({stored.path for stored in files}) != len(files):
         msg = "a manifest that names a path twice is refused"
         raise PathRefused(msg)
     return files
 
 
-def _decode_file(row: dict[str, Any]) -> StoredFile:
+def decode_file(row: dict[str, Any]) -> StoredFile:
+    """Return the file in a row; raises Never and PathRefused as ``decode`` does."""
     kind = row.get("kind")
     if kind not in ("file", "symlink", "directory"):
         msg = f"unknown kind of file in a manifest: {kind!r:.40}"
         raise Never(msg)
-    target = as_text(row, "target") if kind == "symlink" else None
+    target = _as_name(row, "target") if kind == "symlink" else None
     key = safe_path(row.get("key")) if kind == "file" else ""
     return StoredFile(
         path=safe_path(row.get("path")),
@@ -272,6 +283,15 @@ def as_text(row: dict[str, Any], key: str) -> str:
         msg = f"expected text under {key!r}, found {type(value).__name__}"
         raise Never(msg)
     return value
+
+
+def _as_name(row: dict[str, Any], key: str) -> str:
+    """Return the text under a key if it can be a name on disk; raises Never, PathRefused."""
+    text = as_text(row, key)
+    if "\0" in text or not _is_name(text):
+        msg = f"not a usable name under {key!r}: {text!r:.80}"
+        raise PathRefused(msg)
+    return text
 
 
 def as_int(row: dict[str, Any], key: str, least: int, *, default: int | None = None) -> int:

@@ -8,6 +8,7 @@ from ckptsyncd.core.facts import (
     Begun,
     FileFact,
     FileLook,
+    Limits,
     Listing,
     Notice,
     ObjectFact,
@@ -98,6 +99,15 @@ class PointerRead:
 
 
 @dataclass(frozen=True, slots=True)
+class Probed:
+    """What the store can do; ``description`` is for people."""
+
+    errand: Errand
+    limits: Limits
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
 class UploadBegun:
     """An upload was begun."""
 
@@ -150,10 +160,11 @@ class RecordRead:
 
 @dataclass(frozen=True, slots=True)
 class ObjectSeen:
-    """What the store says of an object; ``None`` where there is none."""
+    """What the store says of an object (``None``: none), and the checksum of our own content."""
 
     errand: Errand
     fact: ObjectFact | None
+    crc64nvme: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +211,7 @@ class Failed:
     text: str
     wait_seconds: float | None = None
     ambiguous: bool = False
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +266,8 @@ class Woken:
 
 
 Answer = (
-    UploadBegun
+    Probed
+    | UploadBegun
     | PieceStored
     | ObjectStored
     | UploadAbandoned

@@ -26,6 +26,13 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
+class Probe:
+    """Find out what the store can do (once at start)."""
+
+    errand: Errand
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
     """Begin an upload."""
 
@@ -98,10 +105,17 @@ class GetSmall:
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """Ask the store about an object."""
+    """Ask the store about an object, and tell what its checksum would be if it were ours.
+
+    That is combined from ``receipts``, or computed from ``piece`` of the pinned file.
+    """
 
     errand: Errand
     key: str
+    pin_id: str
+    listing: Listing
+    receipts: tuple[Receipt, ...] = ()
+    piece: Piece | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +163,8 @@ class PutCompanion:
 
 
 HandOrder = (
-    Begin
+    Probe
+    | Begin
     | PutPiece
     | Finish
     | Abandon
@@ -240,7 +255,15 @@ class Forget:
     key: str
 
 
-LedgerOrder = Remember | Forget
+@dataclass(frozen=True, slots=True)
+class ForgetBelow:
+    """Remove the rows of several tables whose keys start with a prefix."""
+
+    tables: tuple[str, ...]
+    prefix: str
+
+
+LedgerOrder = Remember | Forget | ForgetBelow
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class UnitView:
     """A checkpoint on disk that is not whole yet, for status.
 
     ``state`` is ``writing`` or ``parked``; ``reason`` says what is waited for, in plain words.
+    ``until`` is when it may settle by the mere passing of time, ``None`` where it needs more.
     """
 
     checkpoint: str
@@ -77,3 +78,4 @@ class UnitView:
     bytes: int
     files: int
     since: float
+    until: float | None = None

@@ -1,0 +1,216 @@
+"""Which answer changes what: one function for each purpose that an edition's order can have.
+
+Every function gets the edition (still open), the message, the order that it answers, and the scene.
+What it decides is a change of level in ``edition``; the next orders follow from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ckptsyncd.core import memory, progress
+from ckptsyncd.core.edition import Edition
+from ckptsyncd.core.editions import Editions
+from ckptsyncd.core.manifest import decode
+from ckptsyncd.core.messages import (
+    Answer,
+    Failed,
+    LookedAgain,
+    ObjectSeen,
+    ObjectStored,
+    PieceStored,
+    Pinned,
+    RecordPut,
+    RecordRead,
+    Report,
+    Summed,
+    UploadBegun,
+)
+from ckptsyncd.core.orders import Order, PutPiece, PutSmall, Stat
+from ckptsyncd.core.turn import Notebook
+from ckptsyncd.core.upload import Scene, key_for
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What an answer is about, and everything that it can touch."""
+
+    editions: Editions
+    edition: Edition
+    order: Order
+    scene: Scene
+    notes: Notebook
+
+
+def hear(case: Case, message: Answer | Report) -> None:
+    """Take in the good answer to one of the edition's orders."""
+    taker = TAKERS.get(message.errand.purpose)
+    if taker is not None:
+        taker(case, message)
+
+
+def _pinned(case: Case, message: Pinned) -> None:
+    if message.error:
+        case.editions.unpinnable(case.edition, message.error, case.notes)
+    elif message.listing != case.edition.listing:
+        case.editions.unpinnable(case.edition, "it changed while it was pinned", case.notes)
+    else:
+        case.edition.pinned = True
+
+
+def _compared(case: Case, message: RecordRead) -> None:
+    progress.rival_read(case.edition, message.data)
+
+
+def _summed(case: Case, message: Summed) -> None:
+    case.edition.sums[message.errand.path] = message.crc64nvme
+    rival = case.edition.rival
+    if (
+        rival is not None
+        and progress.is_summed(case.edition)
+        and progress.equals_rival(case.edition)
+    ):
+        case.editions.became_safe(case.edition, rival, case.notes)
+
+
+def _claimed(case: Case, message: RecordPut) -> None:
+    if message.errand.index != case.edition.number:
+        return
+    case.edition.claimed = "yes"
+    case.editions.claimed(case.edition, case.scene)
+
+
+def _claim_read(case: Case, message: RecordRead) -> None:
+    taken = case.edition.number
+    if message.errand.index != taken:
+        return
+    if progress.claim_read(case.edition, message.data):
+        case.editions.renumber(case.edition, case.notes)
+        case.edition.rivals = (taken,)
+    elif case.edition.claimed == "yes":
+        case.editions.claimed(case.edition, case.scene)
+
+
+def _begun(case: Case, message: UploadBegun) -> None:
+    waiting = case.edition.files.get(message.errand.path)
+    if waiting is None or waiting.begun is not None:
+        case.editions.abandon(message.begun)
+        return
+    progress.begin(waiting, message.begun)
+    case.notes.ledger.append(
+        memory.upload_row(case.edition.save_id, message.errand.path, message.begun)
+    )
+
+
+def _piece(case: Case, message: PieceStored) -> None:
+    path = message.errand.path
+    waiting = case.edition.files.get(path)
+    if waiting is None or not isinstance(case.order, PutPiece):
+        return
+    # A late answer about an upload that was begun anew says nothing about the new one.
+    if case.order.begun == waiting.begun and progress.piece_stored(waiting, message):
+        row = memory.piece_row(case.edition.save_id, path, waiting.nonce, message.receipt)
+        case.notes.ledger.append(row)
+
+
+def _stored(case: Case, message: ObjectStored) -> None:
+    waiting = case.edition.files.get(message.errand.path)
+    if waiting is None or message.fact.key != waiting.key:
+        return
+    wrong = progress.object_stored(case.edition, waiting, message, case.scene.policy.node)
+    if wrong:
+        waiting.restart()
+        waiting.nonce = case.editions.next_nonce()
+        waiting.salts += 1
+        waiting.key = key_for(case.edition, waiting.fact.path, case.scene, waiting.salts)
+        case.notes.said("file.wrong", ("path", waiting.fact.path), ("text", wrong))
+    else:
+        _remember_stored(case.edition, message.errand.path, case.notes)
+
+
+def _remember_stored(edition: Edition, path: str, notes: Notebook) -> None:
+    notes.ledger.append(memory.forget_upload(edition.save_id, path))
+    notes.ledger.append(memory.object_row(edition.save_id, edition.stored[path]))
+
+
+def _seen(case: Case, message: ObjectSeen) -> None:
+    path = message.errand.path
+    waiting = case.edition.files.get(path)
+    if waiting is None or not isinstance(case.order, Stat) or case.order.key != waiting.key:
+        return
+    before = waiting.begun
+    if progress.object_seen(case.edition, waiting, message, case.scene):
+        _remember_stored(case.edition, path, case.notes)
+    elif waiting.begun is None:
+        waiting.nonce = case.editions.next_nonce()
+        if before is not None:
+            case.editions.abandon(before)
+
+
+def _looked_again(case: Case, message: LookedAgain) -> None:
+    difference = message.difference
+    if difference:
+        case.editions.voided(case.edition, difference, case.notes)
+    else:
+        case.edition.looked = True
+
+
+def _sealed(case: Case, message: RecordPut) -> None:
+    if isinstance(case.order, PutSmall) and message.errand.index == case.edition.number:
+        case.edition.sealed = "yes"
+        case.editions.became_safe(case.edition, decode(case.order.data), case.notes)
+
+
+def _manifest_read(case: Case, message: RecordRead) -> None:
+    if message.errand.index != case.edition.number:
+        return
+    data = message.data
+    manifest = progress.manifest_read(case.edition, data, case.scene.nonce)
+    if manifest is not None:
+        case.editions.became_safe(case.edition, manifest, case.notes)
+    elif data is not None:
+        case.editions.renumber(case.edition, case.notes)
+
+
+TAKERS: dict[str, Callable[[Case, Any], None]] = {
+    "pin": _pinned,
+    "compare": _compared,
+    "sum": _summed,
+    "claim": _claimed,
+    "read claim": _claim_read,
+    "begin": _begun,
+    "piece": _piece,
+    "finish": _stored,
+    "whole": _stored,
+    "stat": _seen,
+    "look again": _looked_again,
+    "seal": _sealed,
+    "read manifest": _manifest_read,
+}
+
+
+def failed(
+    editions: Editions, edition: Edition, message: Failed, now: float, notes: Notebook
+) -> None:
+    """Take in that one of the edition's orders failed: doubt, begin anew, park, or just wait."""
+    purpose, kind = message.errand.purpose, message.kind
+    waiting = edition.files.get(message.errand.path)
+    unsure = message.ambiguous or kind == "lost"
+    if kind == "changed":
+        editions.voided(edition, message.text, notes)
+    elif kind in ("never", "local") or (kind == "missing" and purpose != "compare"):
+        long = 10.0 if kind == "never" else 1.0
+        until = now + long * editions.policy.parked_seconds
+        editions.parked(edition, message.text, until, notes)
+    elif purpose == "claim" and unsure:
+        edition.claimed = "doubt"
+    elif purpose == "seal" and unsure:
+        edition.sealed = "doubt"
+    elif waiting is not None:
+        before = waiting.begun
+        progress.file_failed(waiting, message)
+        if before is not None and waiting.begun is None:
+            waiting.nonce = editions.next_nonce()
+            notes.ledger.append(memory.forget_upload(edition.save_id, waiting.fact.path))

@@ -1,0 +1,355 @@
+"""The mind: one message in, orders out. No I/O, no clock, no thread, no randomness of its own.
+
+The brain holds what is under way and what rests after a failure; everything else is read off the
+levels that the eyes, the editions and the series keep. Each turn it takes in one message, collects
+what could be done now (``wishes``), and hands out at most as many orders as there are free hands,
+so that a drain can reorder everything that has not started.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ckptsyncd.core import answers
+from ckptsyncd.core.answers import Case
+from ckptsyncd.core.beside import Beside
+from ckptsyncd.core.editions import Editions
+from ckptsyncd.core.ending import Circumstances, Ending
+from ckptsyncd.core.eyes import Eyes
+from ckptsyncd.core.facts import Instant
+from ckptsyncd.core.memory import Recalled
+from ckptsyncd.core.messages import (
+    Answer,
+    Failed,
+    KeysListed,
+    Message,
+    Noticed,
+    ObjectStored,
+    PieceStored,
+    Probed,
+    RecordPut,
+    RecordRead,
+    Report,
+    SourceHeard,
+    StopRequested,
+    Unpinned,
+    UploadAbandoned,
+    UploadBegun,
+    UploadsListed,
+    Withdrawn,
+)
+from ckptsyncd.core.moves import Complained, Recovered
+from ckptsyncd.core.orders import Errand, HandOrder, Look, Order, Scan, ScannerOrder, Stop
+from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rate import Rate
+from ckptsyncd.core.retry import Wait, after_failure, wait_seconds
+from ckptsyncd.core.runs import Runs
+from ckptsyncd.core.sightings import CompanionSeen, PointerSeen, Removed, Settled
+from ckptsyncd.core.turn import Notebook, Turn
+from ckptsyncd.core.wishes import Who, Wishes
+
+#: So many orders may be with the scanner at once (guessed: it is one thread, and a pin must not
+#: wait behind many looks).
+SCANNER_SLOTS = 4
+
+#: A single pass gives up after so many failures in a row before the store ever answered (guessed:
+#: with the first pauses of ``retry`` that is some 15 s).
+HOPELESS_FAILURES = 6
+
+#: So many rests are kept before those that are over are dropped (guessed).
+MOST_RESTS = 1000
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Failures of the store in a row, and in total."""
+
+    in_a_row: int = 0
+    total: int = 0
+    since_wall: float = 0.0
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Brain:
+    """``handle(message, now)`` is one turn; ``next_alarm()`` is when the next is due at the latest.
+
+    ``random`` gives uniform numbers in [0, 1). ``recalled`` is what the ledger knew; ``lineages``
+    what the last restore into this watch root says of its series.
+    """
+
+    policy: Policy
+    who: Who
+    random: Callable[[], float]
+    recalled: Recalled = field(default_factory=Recalled)
+    lineages: dict[str, int] = field(default_factory=dict)
+    eyes: Eyes = field(init=False)
+    editions: Editions = field(init=False)
+    runs: Runs = field(init=False)
+    ending: Ending = field(init=False)
+    beside: Beside = field(init=False)
+    wishes: Wishes = field(init=False)
+    rate: Rate = field(default_factory=Rate)
+    trouble: Trouble = field(default_factory=Trouble)
+    description: str = ""
+    under_way: dict[Errand, Order] = field(default_factory=dict)
+    resting: dict[Errand, Wait] = field(default_factory=dict)
+    last_event_at: float = 0.0
+    pieces_stored: int = 0
+
+    def __post_init__(self) -> None:
+        """Set up the parts of the mind."""
+        policy, who = self.policy, self.who
+        self.eyes = Eyes(policy)
+        self.editions = Editions(policy, who.nonce, self.recalled)
+        epochs = {} if policy.take_over else self.recalled.epochs
+        self.runs = Runs(policy, who.host, who.nonce, epochs, self.lineages)
+        if not policy.take_over:
+            self.runs.fenced = self.recalled.daemon.get("fenced", "")
+        self.ending = Ending(policy, set(self.recalled.daemon))
+        self.beside = Beside(policy)
+        self.wishes = Wishes(
+            policy, who, self.eyes, self.editions, self.runs, self.beside, self.ending, self.rate
+        )
+
+    # One turn -----------------------------------------------------------------------------------
+
+    def handle(self, message: Message, now: Instant) -> Turn:
+        """Take in one message and return what is to be done about everything."""
+        notes = Notebook()
+        self._hear(message, now, notes)
+        self._see(now, notes)
+        self._tell_eyes(now, notes)
+        orders: list[Order] = [*self._scanner_orders(now), *self._hand_orders(now, notes)]
+        code = self.ending.settle(now.boot, self._circumstances(now), notes)
+        self.eyes.hurry(on=self.ending.is_hasty)
+        if code is not None:
+            orders.append(Stop(code))
+        return Turn((*notes.ledger, *orders), tuple(notes.moves))
+
+    def next_alarm(self, now: float) -> float:
+        """Return when the next turn is due by the mere passing of time (boot seconds)."""
+        times = [self.ending.next_alarm(self.last_event_at)]
+        times += [wait.until for wait in self.resting.values()]
+        parked = (edition.parked_until for edition in self.editions.open.values())
+        times += [time for time in (*parked, self.eyes.next_alarm()) if time is not None]
+        if self.wishes.is_ready:
+            times.append(self.runs.due(now, hasty=self.ending.is_hasty))
+        # What was due at ``now`` was considered in the turn at ``now``: if no hand was free for
+        # it, an answer brings the next turn.
+        return min((time for time in times if time > now), default=float("inf"))
+
+    def _circumstances(self, now: Instant) -> Circumstances:
+        opened = self.editions.open.values()
+        stopping = self.ending.stop_at is not None
+        return Circumstances(
+            ready=self.wishes.is_ready and self.eyes.scanned_once,
+            at_risk=bool(opened) or not self.runs.is_settled(),
+            in_progress=any(edition.state != "parked" for edition in opened)
+            or not self.runs.is_settled(),
+            writing=stopping and self.eyes.is_writing(now.boot - self.policy.linger_seconds),
+            will_settle=stopping and any(view.until is not None for view in self.eyes.views()),
+            fenced=self.runs.fenced,
+            last_event_at=self.last_event_at,
+            hopeless=not self.wishes.is_ready and self.trouble.in_a_row >= HOPELESS_FAILURES,
+        )
+
+    # Messages -----------------------------------------------------------------------------------
+
+    def _hear(self, message: Message, now: Instant, notes: Notebook) -> None:
+        self.eyes.hear(message, now.boot)
+        if isinstance(message, Failed):
+            self._failed(message, now, notes)
+        elif isinstance(message, Answer | Report):
+            self._answered(message, now, notes)
+        elif isinstance(message, Noticed):
+            self.ending.notice(message.notice)
+        elif isinstance(message, Withdrawn):
+            self.ending.withdraw(message.notice_id)
+        elif isinstance(message, SourceHeard):
+            self.ending.heard(message.source, message.blind)
+        elif isinstance(message, StopRequested):
+            self.ending.stop(message.deadline_boot)
+
+    def _answered(self, message: Answer | Report, now: Instant, notes: Notebook) -> None:
+        errand = message.errand
+        order = self.under_way.pop(errand, None)
+        rested = self.resting.pop(errand, None)
+        if order is None:
+            return
+        if isinstance(order, HandOrder):
+            self._store_answered(rested, notes)
+        if isinstance(message, PieceStored | ObjectStored):
+            self._measure(message, now)
+        edition = self.editions.open.get((errand.checkpoint, errand.save_id))
+        if edition is not None:
+            case = Case(self.editions, edition, order, self.wishes.scene(edition, now), notes)
+            answers.hear(case, message)
+            self._note_state(edition.checkpoint, edition.save_id, notes)
+        else:
+            self._answered_beside(message, order, now, notes)
+
+    def _note_state(self, checkpoint: str, save_id: str, notes: Notebook) -> None:
+        edition = self.editions.open.get((checkpoint, save_id))
+        if edition is None or not edition.began or edition.parked_until is not None:
+            return
+        sealing = edition.claimed == "yes" and not edition.files
+        notes.moved(edition, "sealing" if sealing else "uploading")
+
+    def _measure(self, message: PieceStored | ObjectStored, now: Instant) -> None:
+        if isinstance(message, PieceStored):
+            self.pieces_stored += 1
+            self.rate.stored(message.receipt.length, message.seconds, now.boot)
+        elif message.errand.purpose == "whole":
+            self.pieces_stored += 1
+            self.rate.stored(message.fact.size, message.seconds, now.boot)
+
+    def _answered_beside(
+        self, message: Answer | Report, order: Order, now: Instant, notes: Notebook
+    ) -> None:
+        if isinstance(message, Probed):
+            self.wishes.limits, self.description = message.limits, message.description
+        elif isinstance(message, KeysListed):
+            self.editions.list_catalog(message.keys, notes)
+        elif isinstance(message, UploadsListed):
+            self.wishes.uploads_listed = True
+            self.editions.orphans(message.uploads)
+        elif isinstance(message, UploadAbandoned):
+            self.editions.garbage.pop(message.errand, None)
+        elif isinstance(message, Unpinned):
+            self.editions.unpins.pop(message.errand, None)
+        elif isinstance(message, UploadBegun):
+            self.editions.abandon(message.begun)
+        elif self.beside.hear(message, self.runs):
+            return
+        elif isinstance(message, RecordRead | RecordPut):
+            self.runs.hear(message, getattr(order, "data", b""), now, notes)
+
+    def _failed(self, message: Failed, now: Instant, notes: Notebook) -> None:
+        errand = message.errand
+        if self.under_way.pop(errand, None) is None:
+            return
+        self._rest(message, now)
+        if message.kind not in ("changed", "local", "lost", "gone"):
+            self._store_failed(message, now, notes)
+        edition = self.editions.open.get((errand.checkpoint, errand.save_id))
+        if edition is not None:
+            answers.failed(self.editions, edition, message, now.boot, notes)
+        elif errand.purpose == "abandon" and message.kind in ("gone", "missing", "never"):
+            self.editions.garbage.pop(errand, None)
+        elif errand.purpose == "companion" and message.kind in ("local", "changed", "never"):
+            self.beside.give_up(errand)
+        elif errand.purpose in ("take epoch", "move latest"):
+            self.runs.failed(message)
+
+    def _rest(self, message: Failed, now: Instant) -> None:
+        before = self.resting.get(message.errand)
+        pause = wait_seconds(
+            1 if before is None else before.attempts + 1,
+            self.policy,
+            self.random(),
+            asked=message.wait_seconds,
+            draining=self.ending.is_hasty,
+        )
+        if len(self.resting) > MOST_RESTS:
+            self.resting = {e: w for e, w in self.resting.items() if w.until > now.boot}
+        self.resting[message.errand] = after_failure(before, now.boot, pause, message.text)
+
+    def _store_failed(self, message: Failed, now: Instant, notes: Notebook) -> None:
+        if self.trouble.in_a_row == 0:
+            self.trouble.since_wall = now.wall
+        self.trouble.in_a_row += 1
+        self.trouble.total += 1
+        self.trouble.text = message.text
+        notes.moves.append(Complained(message.text, message.hint, "store"))
+
+    def _store_answered(self, rested: Wait | None, notes: Notebook) -> None:
+        # Other orders may succeed while one keeps failing: only its own success ends the trouble.
+        if self.trouble.in_a_row and (rested is not None or not self.resting):
+            notes.moves.append(Recovered("store", self.trouble.in_a_row))
+            self.trouble.in_a_row = 0
+
+    # What the eyes saw --------------------------------------------------------------------------
+
+    def _see(self, now: Instant, notes: Notebook) -> None:
+        for sighting in self.eyes.sightings(now.boot):
+            self.last_event_at = now.boot
+            if isinstance(sighting, Settled):
+                self._settled(sighting, now, notes)
+            elif isinstance(sighting, PointerSeen):
+                self.beside.pointer(sighting)
+            elif isinstance(sighting, CompanionSeen):
+                self.beside.companion(sighting)
+            elif isinstance(sighting, Removed):
+                self.editions.removed(sighting.checkpoint, notes)
+                self.runs.forgot(sighting.checkpoint)
+
+    def _settled(self, settled: Settled, now: Instant, notes: Notebook) -> None:
+        begun_before = settled.listing.save_id() in self.recalled.editions
+        if self.runs.fenced and not begun_before:
+            # What settles after a newer daemon took over is the newer daemon's business.
+            return
+        self.runs.of(settled.series)
+        self.editions.take(settled, now, notes)
+
+    def _tell_eyes(self, now: Instant, notes: Notebook) -> None:
+        editions = self.editions
+        for checkpoint in editions.void:
+            self.eyes.void(checkpoint, now.boot)
+        for checkpoint, reason in editions.refused:
+            self.eyes.refuse(checkpoint, reason, now.boot)
+        for manifest, listing in editions.committed:
+            self.eyes.committed(manifest.checkpoint, listing)
+            self.runs.saw_commit(manifest, notes)
+        editions.void, editions.refused, editions.committed = [], [], []
+        if editions.catalogued and self.eyes.scanned_once and self.recalled.editions:
+            awaited = {view.checkpoint for view in self.eyes.views()}
+            editions.drop_recalled(awaited, notes)
+
+    # Orders -------------------------------------------------------------------------------------
+
+    def _is_free(self, order: HandOrder | ScannerOrder, now: Instant) -> bool:
+        if order.errand in self.under_way:
+            return False
+        wait = self.resting.get(order.errand)
+        return wait is None or wait.until <= now.boot
+
+    def _scanner_orders(self, now: Instant) -> Iterator[Order]:
+        busy = sum(isinstance(order, ScannerOrder) for order in self.under_way.values())
+        for order in self.wishes.scanner(now):
+            if busy >= SCANNER_SLOTS:
+                return
+            if self._is_free(order, now):
+                busy += 1
+                self.under_way[order.errand] = order
+                if isinstance(order, Scan | Look):
+                    self.eyes.ordered(order)
+                yield order
+
+    def _hand_orders(self, now: Instant, notes: Notebook) -> Iterator[Order]:
+        busy = [order for order in self.under_way.values() if isinstance(order, HandOrder)]
+        free = self.policy.hands - len(busy)
+        if free <= 0:
+            return
+        shares = Counter(self.editions.series_of(order.errand) for order in busy)
+        streams = self.wishes.hands(now, notes)
+        while free > 0 and streams:
+            stream = min(streams, key=lambda s: (s.urgency, shares[s.series]))
+            order = next((o for o in stream.orders if self._is_free(o, now)), None)
+            if order is None:
+                streams.remove(stream)
+                continue
+            free -= 1
+            shares[stream.series] += 1
+            self._hand_out(order, notes)
+            yield order
+
+    def _hand_out(self, order: HandOrder, notes: Notebook) -> None:
+        self.under_way[order.errand] = order
+        edition = self.editions.open.get((order.errand.checkpoint, order.errand.save_id))
+        if edition is not None:
+            edition.parked_until = None
+            self.editions.before(order, edition, notes)
+            self._note_state(edition.checkpoint, edition.save_id, notes)

@@ -1,0 +1,294 @@
+"""All editions: what is on its way, what is safe, and which numbers are taken.
+
+The half of the mind that moves bytes. It takes what the eyes saw, follows every edition through its
+lifecycle, and never calls one safe before its manifest was written or seen in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ckptsyncd.core import memory, names, progress
+from ckptsyncd.core.edition import Edition, FileProgress
+from ckptsyncd.core.facts import Begun, Instant, Listing
+from ckptsyncd.core.lifecycle import State
+from ckptsyncd.core.manifest import Manifest, StoredFile
+from ckptsyncd.core.memory import EditionRow, Recalled, SafeRow
+from ckptsyncd.core.orders import Abandon, Begin, Errand, Order, Unpin
+from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.sightings import Settled
+from ckptsyncd.core.turn import Notebook
+from ckptsyncd.core.upload import Scene
+
+#: So many editions that were superseded or vanished are kept for status (guessed).
+KEPT_FOR_STATUS = 20
+
+
+@dataclass(slots=True)
+class Editions:
+    """Every edition the mind knows, by (checkpoint, save id)."""
+
+    policy: Policy
+    nonce: str
+    recalled: Recalled
+    open: dict[tuple[str, str], Edition] = field(default_factory=dict)
+    safe: dict[str, SafeRow] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    catalog: dict[str, set[int]] = field(default_factory=dict)
+    catalogued: bool = False
+    aside: list[Edition] = field(default_factory=list)
+    garbage: dict[Errand, Begun] = field(default_factory=dict)
+    unpins: dict[Errand, Unpin] = field(default_factory=dict)
+    void: list[str] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    committed: list[tuple[Manifest, Listing]] = field(default_factory=list)
+    uploads_begun: int = 0
+
+    # What the eyes saw --------------------------------------------------------------------------
+
+    def take(self, settled: Settled, now: Instant, notes: Notebook) -> None:
+        """Take in a whole checkpoint: known already, or a new edition that wants to be stored."""
+        safe = self.safe.get(settled.checkpoint)
+        if safe is not None and safe.listing == settled.listing:
+            self.committed.append((safe.manifest, safe.listing))
+            return
+        edition = Edition(settled, settled.listing.save_id(), now.boot)
+        if not self._replaces(edition, notes):
+            return
+        edition.rivals = self._rivals(settled.checkpoint)
+        # The same files may be about to be let go for an edition that ended: they stay pinned.
+        self.unpins.pop(Errand("unpin", edition.checkpoint, edition.save_id), None)
+        self.open[(edition.checkpoint, edition.save_id)] = edition
+        edition.state = "writing"
+        notes.moved(edition, "settled", f"whole: {settled.evidence}")
+        if self.policy.backlog == "newest" and not settled.found:
+            self._supersede(edition, notes)
+
+    def _replaces(self, edition: Edition, notes: Notebook) -> bool:
+        """Make room for a new content of the same name; return whether it is new at all."""
+        for other in self.of(edition.checkpoint):
+            if other.save_id == edition.save_id and other.listing == edition.listing:
+                return False
+            if not other.began or other.save_id == edition.save_id or other.state == "parked":
+                self._drop(other, notes, "superseded", "written again before it was uploaded")
+        return True
+
+    def _supersede(self, newest: Edition, notes: Notebook) -> None:
+        for other in list(self.open.values()):
+            waits = other.state == "settled" and not other.began and not other.settled.found
+            if waits and other is not newest and other.series == newest.series:
+                self._drop(other, notes, "superseded", f"{newest.checkpoint} goes first")
+
+    def _rivals(self, checkpoint: str) -> tuple[int, ...]:
+        """Return the committed editions whose content this one may be, newest first."""
+        if checkpoint in self.safe:
+            return ()
+        return tuple(sorted(self.catalog.get(names.quoted(checkpoint), ()), reverse=True))
+
+    def series_of(self, errand: Errand) -> str:
+        """Return the series that an order works for, or nothing."""
+        edition = self.open.get((errand.checkpoint, errand.save_id))
+        return "" if edition is None else edition.series
+
+    def of(self, checkpoint: str) -> list[Edition]:
+        """Return the open editions of one name."""
+        return [edition for edition in self.open.values() if edition.checkpoint == checkpoint]
+
+    # Numbers and files --------------------------------------------------------------------------
+
+    def number(self, edition: Edition, notes: Notebook) -> None:
+        """Choose the edition's number: what a former daemon had, else the next free one."""
+        row = self._row(edition)
+        if row is not None:
+            edition.number = row.number
+            edition.claimed = "doubt"
+        else:
+            taken = max(self.catalog.get(names.quoted(edition.checkpoint), {0}))
+            edition.number = max(self.numbers.get(edition.checkpoint, 0), taken) + 1
+        self.numbers[edition.checkpoint] = max(
+            self.numbers.get(edition.checkpoint, 0), edition.number
+        )
+        listing = edition.listing
+        row_order = memory.edition_row(edition.save_id, edition.checkpoint, edition.number, listing)
+        notes.ledger.append(row_order)
+
+    def _row(self, edition: Edition) -> EditionRow | None:
+        row = self.recalled.editions.get(edition.save_id)
+        if row is None or row.listing != edition.listing:
+            return None
+        return row
+
+    def renumber(self, edition: Edition, notes: Notebook) -> None:
+        """Take the next number: this one belongs to another save."""
+        self.numbers[edition.checkpoint] = max(
+            self.numbers.get(edition.checkpoint, 0), edition.number
+        )
+        edition.claimed = "no"
+        edition.looked = False
+        edition.sealed = "no"
+        self._abandon_uploads(edition, notes)
+        edition.files = {}
+        edition.stored = {}
+        self.recalled.editions.pop(edition.save_id, None)
+        self.number(edition, notes)
+
+    def claimed(self, edition: Edition, scene: Scene) -> None:
+        """Lay out the files once the number is certain, with what is in the store already."""
+        row = self._row(edition)
+        self.recalled.editions.pop(edition.save_id, None)
+        progress.plan_files(edition, scene, self._unchanged(edition), row)
+        for waiting in edition.files.values():
+            if not waiting.nonce:
+                waiting.nonce = self.next_nonce()
+
+    def _unchanged(self, edition: Edition) -> dict[str, StoredFile]:
+        """Return the files that the last safe edition has in the store with the same facts."""
+        safe = self.safe.get(edition.checkpoint)
+        if safe is None:
+            return {}
+        before = {fact.path: fact for fact in safe.listing.files if fact.kind == "file"}
+        same = {fact.path for fact in edition.listing.files if before.get(fact.path) == fact}
+        return {stored.path: stored for stored in safe.manifest.files if stored.path in same}
+
+    def next_nonce(self) -> str:
+        """Return a name for one upload that nobody else uses."""
+        self.uploads_begun += 1
+        return f"{self.nonce}.{self.uploads_begun}"
+
+    # Ends ---------------------------------------------------------------------------------------
+
+    def became_safe(self, edition: Edition, manifest: Manifest, notes: Notebook) -> None:
+        """Note that the edition's manifest is in the store: the only way to ``safe``."""
+        edition.number = manifest.edition
+        edition.manifest = manifest
+        self.catalog.setdefault(names.quoted(edition.checkpoint), set()).add(manifest.edition)
+        self.safe[edition.checkpoint] = SafeRow(manifest, edition.listing)
+        notes.ledger.append(memory.forget_edition(edition.save_id))
+        notes.ledger.append(memory.safe_row(manifest, edition.listing))
+        self._abandon_uploads(edition, notes)
+        self._close(edition)
+        notes.moved(edition, "safe")
+        self.committed.append((manifest, edition.listing))
+
+    def voided(self, edition: Edition, reason: str, notes: Notebook) -> None:
+        """Give up an edition whose content changed under us; the eyes look for the next one."""
+        self.void.append(edition.checkpoint)
+        self._drop(edition, notes, "writing", reason)
+
+    def unpinnable(self, edition: Edition, reason: str, notes: Notebook) -> None:
+        """Give up an edition that could not be pinned; the eyes look again."""
+        self.refused.append((edition.checkpoint, reason))
+        self._drop(edition, notes, "writing", reason)
+
+    def parked(self, edition: Edition, reason: str, until: float, notes: Notebook) -> None:
+        """Give an edition up until a time (boot seconds), saying why."""
+        edition.parked_until = until
+        notes.moved(edition, "parked", reason)
+
+    def _drop(self, edition: Edition, notes: Notebook, state: State, reason: str) -> None:
+        notes.moved(edition, state, reason)
+        notes.ledger.append(memory.forget_edition(edition.save_id))
+        self._abandon_uploads(edition, notes)
+        self._close(edition)
+        if state != "writing":
+            self.aside = [*self.aside[1 - KEPT_FOR_STATUS :], edition]
+
+    def _close(self, edition: Edition) -> None:
+        del self.open[(edition.checkpoint, edition.save_id)]
+        errand = Errand("unpin", edition.checkpoint, edition.save_id)
+        self.unpins[errand] = Unpin(errand)
+
+    def _abandon_uploads(self, edition: Edition, notes: Notebook) -> None:
+        for waiting in edition.files.values():
+            if waiting.begun is not None:
+                self.abandon(waiting.begun)
+                notes.ledger.append(memory.forget_upload(edition.save_id, waiting.fact.path))
+                waiting.restart()
+
+    def abandon(self, begun: Begun) -> None:
+        """Have a begun upload dropped in the store."""
+        self.garbage[Errand("abandon", begun.key, path=begun.token)] = begun
+
+    def removed(self, checkpoint: str, notes: Notebook) -> None:
+        """Note that the trainer removed a checkpoint: what is in the store or pinned stays."""
+        for edition in self.of(checkpoint):
+            if not edition.pinned:
+                self._drop(edition, notes, "vanished", "removed before it could be pinned")
+        if self.safe.pop(checkpoint, None) is not None:
+            notes.ledger.append(memory.forget_safe(checkpoint))
+
+    # Orders beside the editions' own ------------------------------------------------------------
+
+    def abandons(self) -> Iterator[Abandon]:
+        """Yield the orders to drop begun uploads that nobody goes on with."""
+        for errand, begun in self.garbage.items():
+            yield Abandon(errand, begun)
+
+    def before(self, order: Order, edition: Edition, notes: Notebook) -> None:
+        """Note what must be remembered before an order goes out."""
+        edition.began = True
+        if isinstance(order, Begin):
+            path = order.errand.path
+            row = memory.intent_row(edition.save_id, path, order.key, order.nonce)
+            notes.ledger.append(row)
+
+    def waiting_file(self, errand: Errand) -> tuple[Edition, FileProgress] | None:
+        """Return the edition and file of an errand, if both are still on their way."""
+        edition = self.open.get((errand.checkpoint, errand.save_id))
+        if edition is None or errand.path not in edition.files:
+            return None
+        return edition, edition.files[errand.path]
+
+    # Start --------------------------------------------------------------------------------------
+
+    def list_catalog(self, keys: tuple[str, ...], notes: Notebook) -> None:
+        """Take in which manifests exist: what the ledger calls safe is, if they say so too."""
+        for key in keys:
+            parsed = names.parse_manifest_key(key)
+            if parsed is not None:
+                self.catalog.setdefault(parsed[0], set()).add(parsed[1])
+        self.catalogued = True
+        for checkpoint, row in self.recalled.safe.items():
+            if row.manifest.edition in self.catalog.get(names.quoted(checkpoint), ()):
+                self.safe[checkpoint] = row
+                self.committed.append((row.manifest, row.listing))
+            else:
+                notes.ledger.append(memory.forget_safe(checkpoint))
+        for edition in list(self.open.values()):
+            self._reconcile(edition, notes)
+
+    def _reconcile(self, edition: Edition, notes: Notebook) -> None:
+        """Decide what a content that settled before the store answered is to the store."""
+        row = self.safe.get(edition.checkpoint)
+        if row is None or row.listing != edition.listing:
+            edition.rivals = self._rivals(edition.checkpoint)
+            return
+        edition.number = row.manifest.edition
+        self._close(edition)
+        notes.moved(edition, "safe", "committed before")
+
+    def orphans(self, uploads: tuple[Begun, ...]) -> None:
+        """Drop uploads that a former daemon began and could not write down any more."""
+        known = {
+            begun.token for row in self.recalled.editions.values() for begun in row.uploads.values()
+        }
+        ours = {key for row in self.recalled.editions.values() for key, _ in row.intents.values()}
+        for begun in uploads:
+            if begun.key in ours and begun.token not in known:
+                self.abandon(begun)
+
+    def drop_recalled(self, awaited: set[str], notes: Notebook) -> None:
+        """Drop what a former daemon had begun for checkpoints that are not on this disk any more.
+
+        ``awaited`` are the checkpoints that may still settle.
+        """
+        for save_id, row in list(self.recalled.editions.items()):
+            if row.checkpoint in awaited or (row.checkpoint, save_id) in self.open:
+                continue
+            for begun in row.uploads.values():
+                self.abandon(begun)
+            notes.ledger.append(memory.forget_edition(save_id))
+            errand = Errand("unpin", row.checkpoint, save_id)
+            self.unpins[errand] = Unpin(errand)
+            del self.recalled.editions[save_id]

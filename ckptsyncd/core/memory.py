@@ -1,0 +1,231 @@
+"""What survives a restart: the ledger's rows, written as orders and read back at start.
+
+The ledger only saves time. Whatever it says is believed no further than the disk (the listing must
+still be equal) and the store (the manifest must be there) confirm it; a lost or damaged ledger
+costs a comparison of checksums, never a checkpoint.
+
+Tables: ``edition`` (number and listing of what is on its way), ``intent`` (an upload is about to
+be begun), ``upload`` (a begun upload), ``piece`` (a stored piece), ``object`` (a stored file),
+``safe`` (a committed edition as it lies on this disk), ``epoch``, ``daemon``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ckptsyncd.core import names
+from ckptsyncd.core.facts import Begun, FileFact, Listing, Receipt
+from ckptsyncd.core.manifest import (
+    Manifest,
+    StoredFile,
+    as_int,
+    as_list,
+    as_object,
+    as_text,
+    decode,
+    decode_file,
+    encode,
+    encode_file,
+    parse_json,
+)
+from ckptsyncd.core.orders import Forget, ForgetBelow, Remember
+from ckptsyncd.errors import CkptsyncdError
+
+#: No row is larger (guessed: the listing of 100,000 files is 20 MB).
+MAX_ROW_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SafeRow:
+    """A committed edition and the listing that it has on this disk."""
+
+    manifest: Manifest
+    listing: Listing
+
+
+@dataclass(slots=True)
+class EditionRow:
+    """An edition that was on its way when the last daemon ended."""
+
+    checkpoint: str
+    number: int
+    listing: Listing
+    intents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    uploads: dict[str, Begun] = field(default_factory=dict)
+    pieces: dict[str, dict[int, tuple[str, Receipt]]] = field(default_factory=dict)
+    objects: dict[str, StoredFile] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Recalled:
+    """Everything that the ledger knew at start. ``damaged`` counts rows that made no sense."""
+
+    safe: dict[str, SafeRow] = field(default_factory=dict)
+    editions: dict[str, EditionRow] = field(default_factory=dict)
+    epochs: dict[str, tuple[int, str]] = field(default_factory=dict)
+    daemon: dict[str, str] = field(default_factory=dict)
+    damaged: int = 0
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def _row(text: str) -> dict[str, Any]:
+    return as_object(parse_json(text.encode(), MAX_ROW_BYTES))
+
+
+def _facts(listing: Listing) -> list[dict[str, Any]]:
+    return [asdict(fact) for fact in listing.files]
+
+
+def _listing(rows: object) -> Listing:
+    return Listing(tuple(_fact(as_object(row)) for row in as_list(rows)))
+
+
+def _fact(row: dict[str, Any]) -> FileFact:
+    kind = row.get("kind")
+    assert kind in ("file", "symlink", "directory")  # noqa: S101 - damaged rows are caught below
+    return FileFact(
+        path=as_text(row, "path"),
+        kind=kind,
+        device=as_int(row, "device", 0),
+        inode=as_int(row, "inode", 0),
+        size=as_int(row, "size", 0),
+        mtime_ns=as_int(row, "mtime_ns", -(2**63)),
+        target=None if row.get("target") is None else as_text(row, "target"),
+        mode=as_int(row, "mode", 0),
+        ctime_ns=as_int(row, "ctime_ns", -(2**63)),
+    )
+
+
+def _address(save_id: str, path: str) -> str:
+    # A path holds no empty component, so no other address starts with this one.
+    return f"{save_id}/{names.key_of_path(path)}//"
+
+
+# Rows as orders ---------------------------------------------------------------------------------
+
+
+def edition_row(save_id: str, checkpoint: str, number: int, listing: Listing) -> Remember:
+    """Return the order to remember an edition's number and listing."""
+    value = {"checkpoint": checkpoint, "number": number, "listing": _facts(listing)}
+    return Remember("edition", save_id, _text(value), durable=True)
+
+
+def intent_row(save_id: str, path: str, key: str, nonce: str) -> Remember:
+    """Return the order to remember that an upload is about to be begun."""
+    value = {"path": path, "key": key, "nonce": nonce}
+    return Remember("intent", _address(save_id, path), _text(value), durable=True)
+
+
+def upload_row(save_id: str, path: str, begun: Begun) -> Remember:
+    """Return the order to remember a begun upload."""
+    value = asdict(begun) | {"path": path}
+    return Remember("upload", _address(save_id, path), _text(value), durable=True)
+
+
+def piece_row(save_id: str, path: str, nonce: str, receipt: Receipt) -> Remember:
+    """Return the order to remember a stored piece."""
+    value = asdict(receipt) | {"path": path, "nonce": nonce}
+    return Remember("piece", f"{_address(save_id, path)}{receipt.index}", _text(value))
+
+
+def object_row(save_id: str, stored: StoredFile) -> Remember:
+    """Return the order to remember a stored file."""
+    return Remember("object", _address(save_id, stored.path), _text(encode_file(stored)))
+
+
+def safe_row(manifest: Manifest, listing: Listing) -> Remember:
+    """Return the order to remember a committed edition as it lies on this disk."""
+    value = {"manifest": encode(manifest).decode(), "listing": _facts(listing)}
+    return Remember("safe", names.quoted(manifest.checkpoint), _text(value))
+
+
+def epoch_row(series: str, epoch: int, nonce: str) -> Remember:
+    """Return the order to remember the epoch that is about to be taken."""
+    value = {"series": series, "epoch": epoch, "nonce": nonce}
+    return Remember("epoch", names.quoted(series), _text(value), durable=True)
+
+
+def daemon_row(key: str, value: str) -> Remember:
+    """Return the order to remember something about the daemon itself."""
+    return Remember("daemon", key, value, durable=True)
+
+
+def forget_upload(save_id: str, path: str) -> ForgetBelow:
+    """Return the order to forget a begun upload and its pieces."""
+    return ForgetBelow(("intent", "upload", "piece"), _address(save_id, path))
+
+
+def forget_edition(save_id: str) -> ForgetBelow:
+    """Return the order to forget everything about an edition on its way."""
+    return ForgetBelow(("edition", "intent", "upload", "piece", "object"), save_id)
+
+
+def forget_safe(checkpoint: str) -> Forget:
+    """Return the order to forget a committed edition."""
+    return Forget("safe", names.quoted(checkpoint))
+
+
+# Rows read back ---------------------------------------------------------------------------------
+
+
+def recall(rows: Mapping[str, Iterable[tuple[str, str]]]) -> Recalled:
+    """Return what the ledger's rows (table to (key, value) pairs) mean; count damaged ones."""
+    recalled = Recalled()
+    recalled.daemon.update(dict(rows.get("daemon", ())))
+    for table in ("safe", "epoch", "edition", "intent", "upload", "piece", "object"):
+        for key, text in rows.get(table, ()):
+            recalled.damaged += not _understood(recalled, table, key, text)
+    return recalled
+
+
+def _understood(recalled: Recalled, table: str, key: str, text: str) -> bool:
+    try:
+        _take(recalled, table, key, _row(text))
+    except (CkptsyncdError, AssertionError, KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _take(recalled: Recalled, table: str, key: str, row: dict[str, Any]) -> None:
+    if table == "safe":
+        manifest = decode(as_text(row, "manifest").encode())
+        recalled.safe[manifest.checkpoint] = SafeRow(manifest, _listing(row.get("listing")))
+    elif table == "epoch":
+        pair = (as_int(row, "epoch", 0), as_text(row, "nonce"))
+        recalled.epochs[as_text(row, "series")] = pair
+    elif table == "edition":
+        listing = _listing(row.get("listing"))
+        number = as_int(row, "number", 1)
+        recalled.editions[key] = EditionRow(as_text(row, "checkpoint"), number, listing)
+    else:
+        _take_file(recalled.editions[key.split("/", 1)[0]], table, row)
+
+
+def _take_file(edition: EditionRow, table: str, row: dict[str, Any]) -> None:
+    path = as_text(row, "path")
+    if table == "intent":
+        edition.intents[path] = (as_text(row, "key"), as_text(row, "nonce"))
+    elif table == "upload":
+        edition.uploads[path] = Begun(
+            key=as_text(row, "key"),
+            token=as_text(row, "token"),
+            nonce=as_text(row, "nonce"),
+            size=as_int(row, "size", 0),
+            piece_bytes=as_int(row, "piece_bytes", 1),
+        )
+    elif table == "piece":
+        receipt = Receipt(
+            index=as_int(row, "index", 0),
+            length=as_int(row, "length", 0),
+            crc64nvme=int(row["crc64nvme"]),
+            token=as_text(row, "token"),
+        )
+        edition.pieces.setdefault(path, {})[receipt.index] = (as_text(row, "nonce"), receipt)
+    else:
+        edition.objects[path] = decode_file(row)

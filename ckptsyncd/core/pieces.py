@@ -1,0 +1,34 @@
+"""Cut a file into pieces within a store's limits."""
+
+from __future__ import annotations
+
+from ckptsyncd.core.facts import Limits, Piece
+from ckptsyncd.errors import Never
+
+
+def piece_bytes(size: int, limits: Limits, wanted_bytes: int) -> int:
+    """Return the piece size for a file: the wanted one, or larger where the count would not do.
+
+    Raises Never where no piece size fits the store.
+    """
+    if size > limits.max_object_bytes:
+        msg = f"a file of {size} bytes is over the store's limit of {limits.max_object_bytes}"
+        raise Never(msg)
+    least = -(-size // limits.max_pieces)
+    chosen = max(min(wanted_bytes, limits.max_piece_bytes), limits.min_piece_bytes, least)
+    chosen = -(-chosen // limits.piece_multiple) * limits.piece_multiple
+    if chosen > limits.max_piece_bytes:
+        msg = f"a file of {size} bytes needs pieces over the store's limit"
+        raise Never(msg)
+    return max(chosen, 1)
+
+
+def cut(size: int, piece_size: int) -> tuple[Piece, ...]:
+    """Return the pieces that cover a file exactly, in order; an empty file is one empty piece."""
+    if size == 0:
+        return (Piece(0, 0, 0),)
+    count = -(-size // piece_size)
+    return tuple(
+        Piece(index, index * piece_size, min(piece_size, size - index * piece_size))
+        for index in range(count)
+    )

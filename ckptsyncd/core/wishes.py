@@ -1,0 +1,182 @@
+"""Everything that could be ordered now, most urgent first.
+
+The brain takes from these lists what its free hands can do; nothing here remembers what is already
+under way, so what is not done is wished for again in the next turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from ckptsyncd.core import plan
+from ckptsyncd.core.beside import Beside
+from ckptsyncd.core.edition import Edition
+from ckptsyncd.core.editions import Editions
+from ckptsyncd.core.ending import Ending
+from ckptsyncd.core.eyes import Eyes
+from ckptsyncd.core.facts import Instant, Limits
+from ckptsyncd.core.names import MANIFESTS
+from ckptsyncd.core.orders import (
+    Errand,
+    HandOrder,
+    ListKeys,
+    ListUploads,
+    LookAgain,
+    Pin,
+    Probe,
+    ScannerOrder,
+)
+from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rate import Rate
+from ckptsyncd.core.runs import Runs
+from ckptsyncd.core.series import Rank
+from ckptsyncd.core.turn import Notebook
+from ckptsyncd.core.upload import Scene, missing
+
+#: Stands in for a store that has not answered yet; no order that depends on it goes out.
+UNKNOWN_LIMITS = Limits(1, 1, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """This process, as it signs what it writes."""
+
+    host: str
+    nonce: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """Store orders of one kind, in order; a lower ``urgency`` goes first."""
+
+    urgency: int
+    series: str
+    orders: Iterator[HandOrder]
+
+
+@dataclass(slots=True)
+class Wishes:
+    """The parts of the mind, asked for what they want."""
+
+    policy: Policy
+    who: Who
+    eyes: Eyes
+    editions: Editions
+    runs: Runs
+    beside: Beside
+    ending: Ending
+    rate: Rate
+    limits: Limits | None = None
+    uploads_listed: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the store has told what it can do and which manifests it holds."""
+        return self.limits is not None and self.editions.catalogued
+
+    def scene(self, edition: Edition, now: Instant) -> Scene:
+        """Return what an edition's next order depends on beside its own progress."""
+        series = self.runs.of(edition.series)
+        epoch: int | None = series.epoch if series.epoch_taken == "yes" else None
+        if self.runs.fenced and epoch is None:
+            epoch = series.last_epoch
+        safe = self.editions.safe.get(edition.checkpoint)
+        return Scene(
+            limits=self.limits or UNKNOWN_LIMITS,
+            policy=self.policy,
+            host=self.who.host,
+            nonce=self.who.nonce,
+            version=self.who.version,
+            epoch=epoch,
+            lineage=series.lineage,
+            after_step=series.after_step,
+            least_saved_at=0.0 if safe is None else safe.manifest.saved_at,
+            late=bool(self.runs.fenced),
+            now=now,
+        )
+
+    def turns(self, now: Instant) -> list[Edition]:
+        """Return the editions that are not resting, in the order of their turns."""
+        ready = [
+            edition
+            for edition in self.editions.open.values()
+            if edition.parked_until is None or edition.parked_until <= now.boot
+        ]
+        deadline = self.ending.deadline()
+        if self.ending.is_hasty and deadline is not None:
+            left = deadline - now.boot - self.policy.stop_margin_seconds
+            return plan.drain_order(ready, self.rank_of, left, self.rate.per_second())
+        return plan.calm_order(ready, self.rank_of)
+
+    def rank_of(self, edition: Edition) -> Rank:
+        """Order editions as their manifests will be ordered."""
+        series = self.runs.of(edition.series)
+        return edition.rank(series.lineage, series.after_step)
+
+    # The scanner --------------------------------------------------------------------------------
+
+    def scanner(self, now: Instant) -> Iterator[ScannerOrder]:
+        """Yield what the scanner should do: pins first, then second looks, then the eyes' own."""
+        for edition in self.turns(now):
+            for order in self._of_edition(edition, now):
+                if isinstance(order, Pin | LookAgain):
+                    yield order
+                break
+        yield from self.eyes.orders(now.boot)
+        yield from self.beside.reads()
+        yield from self.editions.unpins.values()
+
+    def _of_edition(self, edition: Edition, now: Instant) -> Iterator[HandOrder | ScannerOrder]:
+        if edition.pinned and not self.is_ready:
+            return iter(())
+        return missing(edition, self.scene(edition, now))
+
+    # The hands ----------------------------------------------------------------------------------
+
+    def hands(self, now: Instant, notes: Notebook) -> list[Stream]:
+        """Return streams of store orders: the most urgent first, equal shares among series."""
+        if self.limits is None or not self.editions.catalogued:
+            return [Stream(0, "", self._start())]
+        hasty = self.ending.is_hasty
+        records = self.runs.missing(self.limits, now, hasty=hasty)
+        return [
+            Stream(0, "", self._start()),
+            Stream(0, "", records),
+            *self._by_series(now, notes),
+            Stream(2, "", self._chores()),
+        ]
+
+    def _start(self) -> Iterator[HandOrder]:
+        if self.limits is None:
+            yield Probe(Errand("probe"))
+        elif not self.editions.catalogued:
+            yield ListKeys(Errand("catalogue"), MANIFESTS)
+        elif not self.uploads_listed and self.editions.recalled.editions:
+            yield ListUploads(Errand("uploads"), "")
+
+    def _by_series(self, now: Instant, notes: Notebook) -> list[Stream]:
+        queues: dict[str, list[Edition]] = {}
+        for edition in self.turns(now):
+            if edition.pinned:
+                queues.setdefault(edition.series, []).append(edition)
+        return [
+            Stream(1, series, chain.from_iterable(self._upload(e, now, notes) for e in editions))
+            for series, editions in queues.items()
+        ]
+
+    def _upload(self, edition: Edition, now: Instant, notes: Notebook) -> Iterator[HandOrder]:
+        if edition.number == 0 and not edition.rivals:
+            self.editions.number(edition, notes)
+            self.runs.of(edition.series).epoch_wanted = True
+        for order in self._of_edition(edition, now):
+            if not isinstance(order, ScannerOrder):
+                yield order
+
+    def _chores(self) -> Iterator[HandOrder]:
+        if self.limits is not None and self.limits.can_abandon:
+            yield from self.editions.abandons()
+        if not self.ending.is_hasty:
+            yield from self.beside.companions.values()
