@@ -104,14 +104,18 @@ class Editions:
             edition.number = row.number
             edition.claimed = "doubt"
         else:
-            taken = max(self.catalog.get(names.quoted(edition.checkpoint), {0}))
-            edition.number = max(self.numbers.get(edition.checkpoint, 0), taken) + 1
+            edition.number = self.next_number(edition.checkpoint)
         self.numbers[edition.checkpoint] = max(
             self.numbers.get(edition.checkpoint, 0), edition.number
         )
         listing = edition.listing
         row_order = memory.edition_row(edition.save_id, edition.checkpoint, edition.number, listing)
         notes.ledger.append(row_order)
+
+    def next_number(self, checkpoint: str) -> int:
+        """Return the lowest edition number of a name that nobody is known to have."""
+        taken = max(self.catalog.get(names.quoted(checkpoint), {0}))
+        return max(self.numbers.get(checkpoint, 0), taken) + 1
 
     def _row(self, edition: Edition) -> EditionRow | None:
         row = self.recalled.editions.get(edition.save_id)

@@ -1,0 +1,182 @@
+"""The hands: each does one order with one blocking store call and posts one message.
+
+A hand never decides, retries, sleeps or queues. Hands are daemon threads, so that a call that is
+stuck in an SDK cannot hold the process past its deadline (measured: a thread pool holds it).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from ckptsyncd import checksum
+from ckptsyncd.core import messages, orders
+from ckptsyncd.core.documents import MAX_RECORD_BYTES
+from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES
+from ckptsyncd.core.messages import Answer, Failed
+from ckptsyncd.core.orders import HandOrder
+from ckptsyncd.core.ports import Disk, Store
+from ckptsyncd.errors import CkptsyncdError, Missing, StoreError
+
+#: A record that is larger is not one of ours.
+MOST_RECORD_BYTES = max(MAX_RECORD_BYTES, MAX_MANIFEST_BYTES)
+
+Seconds = Callable[[], float]
+
+
+def obey(order: HandOrder, store: Store, disk: Disk, seconds: Seconds) -> Answer:
+    """Do one order and return its one answer; every failure is classified, none is raised.
+
+    ``seconds`` reads a monotonic clock, to measure how long the bytes took.
+    """
+    try:
+        return DOERS[type(order)](order, store, disk, seconds)
+    except StoreError as error:
+        kind: Any = error.kind
+        return Failed(
+            order.errand, kind, str(error), error.wait_seconds, error.ambiguous, error.hint
+        )
+    except CkptsyncdError as error:
+        return Failed(order.errand, "never", str(error), hint=error.hint)
+    except EOFError as error:
+        return Failed(order.errand, "changed", str(error))
+    except OSError as error:
+        return Failed(order.errand, "local", str(error), hint="look at this machine's own disk")
+
+
+def _probe(order: orders.Probe, store: Store, *_: object) -> Answer:
+    return messages.Probed(order.errand, store.limits, store.describe())
+
+
+def _begin(order: orders.Begin, store: Store, *_: object) -> Answer:
+    begun = store.begin(order.key, order.size, order.piece_bytes, order.nonce)
+    return messages.UploadBegun(order.errand, begun)
+
+
+def _put_piece(order: orders.PutPiece, store: Store, disk: Disk, seconds: Seconds) -> Answer:
+    started = seconds()
+    body = disk.open_piece(order.pin_id, order.listing, order.errand.path, order.piece)
+    receipt = store.put_piece(order.begun, order.piece, body)
+    return messages.PieceStored(order.errand, receipt, seconds() - started)
+
+
+def _finish(order: orders.Finish, store: Store, _: Disk, seconds: Seconds) -> Answer:
+    started = seconds()
+    total = checksum.combined((r.crc64nvme, r.length) for r in order.receipts)
+    fact = store.finish(order.begun, order.receipts, total, create_only=order.create_only)
+    return messages.ObjectStored(order.errand, fact, total, seconds() - started)
+
+
+def _abandon(order: orders.Abandon, store: Store, *_: object) -> Answer:
+    store.abandon(order.begun)
+    return messages.UploadAbandoned(order.errand)
+
+
+def _put_whole(order: orders.PutWhole, store: Store, disk: Disk, seconds: Seconds) -> Answer:
+    started = seconds()
+    body = disk.open_piece(order.pin_id, order.listing, order.errand.path, order.piece)
+    fact = store.put_whole(order.key, body, order.nonce, create_only=order.create_only)
+    return messages.ObjectStored(order.errand, fact, body.crc64nvme(), seconds() - started)
+
+
+def _put_small(order: orders.PutSmall, store: Store, *_: object) -> Answer:
+    version = store.put_small(order.key, order.data, order.condition)
+    return messages.RecordPut(order.errand, version)
+
+
+def _get_small(order: orders.GetSmall, store: Store, *_: object) -> Answer:
+    try:
+        data, version = store.get_small(order.key, MOST_RECORD_BYTES)
+    except Missing:
+        return messages.RecordRead(order.errand, None, "")
+    return messages.RecordRead(order.errand, data, version)
+
+
+def _stat(order: orders.Stat, store: Store, disk: Disk, _: Seconds) -> Answer:
+    try:
+        fact = store.stat(order.key)
+    except Missing:
+        return messages.ObjectSeen(order.errand, None)
+    if order.piece is not None:
+        body = disk.open_piece(order.pin_id, order.listing, order.errand.path, order.piece)
+        return messages.ObjectSeen(order.errand, fact, body.crc64nvme())
+    if not order.receipts:
+        return messages.ObjectSeen(order.errand, fact)
+    total = checksum.combined((r.crc64nvme, r.length) for r in order.receipts)
+    return messages.ObjectSeen(order.errand, fact, total)
+
+
+def _list_keys(order: orders.ListKeys, store: Store, *_: object) -> Answer:
+    keys = tuple(fact.key for fact in store.list(order.prefix))
+    return messages.KeysListed(order.errand, keys)
+
+
+def _list_uploads(order: orders.ListUploads, store: Store, *_: object) -> Answer:
+    return messages.UploadsListed(order.errand, tuple(store.uploads(order.prefix)))
+
+
+def _delete(order: orders.Delete, store: Store, *_: object) -> Answer:
+    store.delete(order.key)
+    return messages.Deleted(order.errand)
+
+
+def _sum(order: orders.Sum, _: Store, disk: Disk, __: Seconds) -> Answer:
+    body = disk.open_piece(order.pin_id, order.listing, order.errand.path, order.piece)
+    return messages.Summed(order.errand, body.crc64nvme())
+
+
+def _put_companion(order: orders.PutCompanion, store: Store, disk: Disk, _: Seconds) -> Answer:
+    data = disk.read_small(order.path, order.size * 2 + 1024)
+    if data is None:
+        return Failed(order.errand, "changed", f"{order.path} is gone")
+    return messages.RecordPut(order.errand, store.put_small(order.key, data, None))
+
+
+DOERS: dict[type, Callable[..., Answer]] = {
+    orders.Probe: _probe,
+    orders.Begin: _begin,
+    orders.PutPiece: _put_piece,
+    orders.Finish: _finish,
+    orders.Abandon: _abandon,
+    orders.PutWhole: _put_whole,
+    orders.PutSmall: _put_small,
+    orders.GetSmall: _get_small,
+    orders.Stat: _stat,
+    orders.ListKeys: _list_keys,
+    orders.ListUploads: _list_uploads,
+    orders.Delete: _delete,
+    orders.Sum: _sum,
+    orders.PutCompanion: _put_companion,
+}
+
+
+class Hands:
+    """So many daemon threads that take orders and post answers into the inbox."""
+
+    def __init__(
+        self,
+        count: int,
+        store: Store,
+        disk: Disk,
+        inbox: SimpleQueue[messages.Message],
+        seconds: Seconds,
+    ) -> None:
+        """Start the threads; they wait for orders until the process ends."""
+        self._orders: SimpleQueue[HandOrder] = SimpleQueue()
+        self._work = (store, disk, seconds)
+        self._inbox = inbox
+        for number in range(count):
+            name = f"hand-{number + 1}"
+            threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def take(self, order: HandOrder) -> None:
+        """Give an order to the next free hand; the brain gives no more than there are hands."""
+        self._orders.put(order)
+
+    def _run(self) -> None:
+        store, disk, seconds = self._work
+        while True:
+            order = self._orders.get()
+            self._inbox.put(obey(order, store, disk, seconds))
