@@ -1,0 +1,113 @@
+"""The kinds of value that have units: durations and sizes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from ckptsyncd.settings.kinds import quoted, typed, within
+
+_UNITS_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_UNITS_BYTES = {
+    "": 1, "B": 1,
+    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+    "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+}  # fmt: skip
+_UNITS_BITS = {"kbit": 125, "Mbit": 125_000, "Gbit": 125_000_000}
+_AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A number of seconds, or an amount with its unit (``30s``, ``2m``, ``1h``), within bounds."""
+
+    low: float
+    high: float
+
+    def parse(self, text: str) -> float:
+        """Return the seconds."""
+        number, unit = _amount(text, 'a duration such as "30s" or "2m"')
+        if unit and unit not in _UNITS_SECONDS:
+            msg = f"unknown unit {unit}; known are {', '.join(_UNITS_SECONDS)}"
+            raise ValueError(msg)
+        return within(number * _UNITS_SECONDS.get(unit, 1.0), self.low, self.high)
+
+    def take(self, value: Any) -> float:
+        """Return a TOML number as seconds, or read a TOML string."""
+        if isinstance(value, str):
+            return self.parse(value)
+        return within(float(typed(value, (int, float), "a duration")), self.low, self.high)
+
+    def allowed(self) -> str:
+        """Say the bounds with their units."""
+        return f"{seconds_text(self.low)} to {seconds_text(self.high)}"
+
+    def show(self, value: Any) -> str:
+        """Return it with its unit."""
+        return quoted(seconds_text(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A number of bytes, or an amount with its unit (``16MiB``), within bounds."""
+
+    low: int
+    high: int
+    units: dict[str, int] = field(default_factory=lambda: _UNITS_BYTES)
+    suffix: str = ""
+
+    def parse(self, text: str) -> int:
+        """Return the bytes."""
+        bare = text.strip().removesuffix(self.suffix) if self.suffix else text
+        number, unit = _amount(bare, 'a size such as "16MiB"')
+        if unit not in self.units:
+            known = ", ".join(word for word in self.units if word)
+            msg = f"unknown unit {unit}; known are {known}"
+            raise ValueError(msg)
+        return int(within(number * self.units[unit], self.low, self.high))
+
+    def take(self, value: Any) -> int:
+        """Return a TOML integer as bytes, or read a TOML string."""
+        if isinstance(value, str):
+            return self.parse(value)
+        return int(within(typed(value, int, "a size"), self.low, self.high))
+
+    def allowed(self) -> str:
+        """Say the bounds with their units."""
+        return f"{bytes_text(self.low)}{self.suffix} to {bytes_text(self.high)}{self.suffix}"
+
+    def show(self, value: Any) -> str:
+        """Return it with its unit."""
+        return quoted(bytes_text(value) + self.suffix)
+
+
+def rate(low: int, high: int) -> Size:
+    """Return the kind of a number of bytes in a second; bits may be said too (``800Mbit/s``)."""
+    return Size(low, high, units=_UNITS_BYTES | _UNITS_BITS, suffix="/s")
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration as it would be typed: in the largest unit that needs no fraction."""
+    for unit in ("d", "h", "m"):
+        size = _UNITS_SECONDS[unit]
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.0f}s" if seconds == int(seconds) else f"{seconds * 1000:g}ms"
+
+
+def bytes_text(count: int) -> str:
+    """Return a size as it would be typed: in the largest binary unit that needs no fraction."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        size = _UNITS_BYTES[unit]
+        if count >= size and count % size == 0:
+            return f"{count // size}{unit}"
+    return f"{count}B"
+
+
+def _amount(text: str, what: str) -> tuple[float, str]:
+    found = _AMOUNT.fullmatch(text)
+    if not found:
+        msg = f"not {what}"
+        raise ValueError(msg)
+    return float(found[1]), found[2]
