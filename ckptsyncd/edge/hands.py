@@ -6,6 +6,7 @@ stuck in an SDK cannot hold the process past its deadline (measured: a thread po
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -40,10 +41,10 @@ def obey(order: HandOrder, store: Store, disk: Disk, seconds: Seconds) -> Answer
         )
     except CkptsyncdError as error:
         return Failed(order.errand, "never", str(error), hint=error.hint)
-    except EOFError as error:
-        return Failed(order.errand, "changed", str(error))
     except OSError as error:
-        return Failed(order.errand, "local", str(error), hint="look at this machine's own disk")
+        changed = error.errno in (errno.ESTALE, errno.ENOENT)
+        hint = "" if changed else "look at this machine's own disk"
+        return Failed(order.errand, "changed" if changed else "local", str(error), hint=hint)
 
 
 def _probe(order: orders.Probe, store: Store, *_: object) -> Answer:

@@ -1,0 +1,135 @@
+"""The loop: the only wait in the program, one clock reading a turn.
+
+It takes one message, asks the brain, writes the ledger, hands out the orders, and shows the taps
+what moved. It decides nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+from ckptsyncd.core.brain import Brain
+from ckptsyncd.core.facts import Instant
+from ckptsyncd.core.messages import Message, Overflowed, Woken
+from ckptsyncd.core.moves import Complained, Move, Recovered
+from ckptsyncd.core.orders import HandOrder, LedgerOrder, Order, ScannerOrder, Stop
+from ckptsyncd.core.snapshot import Snapshot
+from ckptsyncd.core.view import snapshot
+from ckptsyncd.edge.clock import Clock
+
+#: The loop turns at least this often, so that its heartbeat means something (guessed).
+LONGEST_WAIT_SECONDS = 5.0
+
+#: A wait that took this much longer than asked means that we were stopped or suspended: whatever
+#: was known may be old (Slurm suspends, a virtual machine is frozen for a migration).
+OVERSLEPT_SECONDS = 5.0
+
+#: The snapshot is made anew at most this often: it costs milliseconds with many checkpoints.
+SNAPSHOT_SECONDS = 0.2
+
+Tap = Callable[[Sequence[Move], Instant, Snapshot], None]
+
+
+class Takes(Protocol):
+    """Whoever does orders: hands, scanner."""
+
+    def take(self, order: Order) -> None:
+        """Take an order; return at once."""
+        ...
+
+
+class WritesRows(Protocol):
+    """Whoever keeps the ledger's rows."""
+
+    def apply(self, orders: Sequence[LedgerOrder]) -> None:
+        """Write the rows in one transaction."""
+        ...
+
+
+@dataclass(slots=True)
+class Loop:
+    """Turns until the brain orders a stop. ``shown`` is the newest snapshot, swapped as a whole."""
+
+    brain: Brain
+    clock: Clock
+    inbox: SimpleQueue[Message]
+    hands: Takes
+    scanner: Takes
+    ledger: WritesRows
+    taps: tuple[Tap, ...] = ()
+    shown: Snapshot = field(init=False)
+    shown_at: float = field(init=False)
+    stale: bool = False
+    ledger_failures: int = 0
+
+    def __post_init__(self) -> None:
+        """Take the first snapshot."""
+        now = self.clock.now()
+        self.shown, self.shown_at = snapshot(self.brain, now), now.boot
+
+    def run(self) -> int:
+        """Turn until a stop is ordered; return the exit code."""
+        now = self.clock.now()
+        message: Message = Woken()
+        while True:
+            code = self._turn(message, now)
+            if code is not None:
+                return code
+            wait = self._wait_seconds(now)
+            message = self._next_message(wait)
+            before, now = now, self.clock.now()
+            if now.boot - before.boot > wait + OVERSLEPT_SECONDS:
+                self._turn(Overflowed(), now)
+
+    def _wait_seconds(self, now: Instant) -> float:
+        alarm = self.brain.next_alarm(now.boot)
+        longest = SNAPSHOT_SECONDS if self.stale else LONGEST_WAIT_SECONDS
+        return min(max(alarm - now.boot, 0.0), longest)
+
+    def _next_message(self, wait: float) -> Message:
+        try:
+            return self.inbox.get(timeout=wait)
+        except Empty:
+            return Woken()
+
+    def _turn(self, message: Message, now: Instant) -> int | None:
+        turn = self.brain.handle(message, now)
+        moves = [*turn.moves, *self._write([o for o in turn.orders if isinstance(o, LedgerOrder)])]
+        code: int | None = None
+        for order in turn.orders:
+            if isinstance(order, HandOrder):
+                self.hands.take(order)
+            elif isinstance(order, ScannerOrder):
+                self.scanner.take(order)
+            elif isinstance(order, Stop):
+                code = order.exit_code
+        self._show(moves, now)
+        return code
+
+    def _write(self, rows: list[LedgerOrder]) -> list[Move]:
+        """Write the ledger; a ledger that cannot be written costs time later, nothing else."""
+        if not rows:
+            return []
+        try:
+            self.ledger.apply(rows)
+        except (OSError, sqlite3.Error) as error:
+            self.ledger_failures += 1
+            return [Complained(f"the ledger cannot be written: {error}", _LEDGER_HINT, "ledger")]
+        if not self.ledger_failures:
+            return []
+        count, self.ledger_failures = self.ledger_failures, 0
+        return [Recovered("ledger", count)]
+
+    def _show(self, moves: list[Move], now: Instant) -> None:
+        self.stale = True
+        if moves or now.boot - self.shown_at >= SNAPSHOT_SECONDS:
+            self.shown, self.shown_at, self.stale = snapshot(self.brain, now), now.boot, False
+        for tap in self.taps:
+            tap(moves, now, self.shown)
+
+
+_LEDGER_HINT = "free space in the state directory; uploads go on, a restart may repeat some"
