@@ -18,6 +18,11 @@ def crc64nvme(data: bytes | bytearray | memoryview, previous: int = 0) -> int:
     return cast("int", checksums.crc64nvme(data, previous))
 
 
+def crc32c(data: bytes | bytearray | memoryview, previous: int = 0) -> int:
+    """Return the CRC32C of ``previous``'s bytes followed by ``data``, for stores that check it."""
+    return cast("int", checksums.crc32c(data, previous))
+
+
 def combined(pieces: Iterable[tuple[int, int]]) -> int:
     """Return the checksum of the whole from (checksum, length in bytes) of its pieces in order."""
     total = 0

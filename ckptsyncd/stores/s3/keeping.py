@@ -1,0 +1,121 @@
+"""Sending bytes to S3 so that it shows to have them: declared, checked there, or read back."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from secrets import token_hex
+
+from ckptsyncd.core.facts import ObjectFact
+from ckptsyncd.core.names import OURS
+from ckptsyncd.core.ports import Body
+from ckptsyncd.errors import Again, Gone, Missing
+from ckptsyncd.stores.checks import check_sent
+from ckptsyncd.stores.s3.options import S3Options
+from ckptsyncd.stores.s3.probe import Findings, Probe
+from ckptsyncd.stores.s3.reading import Reader
+from ckptsyncd.stores.s3.sending import SentBody, declared, from_base64
+from ckptsyncd.stores.s3.wire import Params, Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a body was declared as, what the server answered, the checksum of what was sent."""
+
+    told: dict[str, str]
+    answer: Params
+    crc64nvme: int
+
+    def stored(self, key: str, size: int, nonce: str | None) -> ObjectFact:
+        """Return the fact of the object that this answer stands for; nothing of it is proved."""
+        return ObjectFact(key, size, str(self.answer.get("ETag", "")), self.crc64nvme, nonce)
+
+
+class Keeper:
+    """Knows what the server checks, tried out once, and sends accordingly."""
+
+    def __init__(self, wire: Wire, root: str, options: S3Options, reader: Reader) -> None:
+        """Send below ``root``; nothing is asked yet."""
+        self._wire = wire
+        self._root = root
+        self._options = options
+        self._reader = reader
+        self._findings: Findings | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def findings(self) -> Findings | None:
+        """What was found out so far."""
+        return self._findings
+
+    def found(self) -> Findings:
+        """Try the server out, once; everybody else waits. A failure is tried again next time."""
+        with self._lock:
+            if self._findings is None:
+                key = f"{self._root}{OURS}probe/{token_hex(8)}"
+                trust = self._options.trust_size
+                probe = Probe(self._wire, key, self.encryption(), trust_size=trust)
+                self._findings = probe.findings()
+            return self._findings
+
+    def unchecked(self) -> str:
+        """Return what stands in where the server checks no content."""
+        return "size" if self._options.trust_size else "read back"
+
+    def encryption(self) -> Params:
+        """Return the parameters that every object is stored with."""
+        asked = {
+            "ServerSideEncryption": self._options.sse,
+            "SSEKMSKeyId": self._options.kms_key_id,
+        }
+        return {name: value for name, value in asked.items() if value}
+
+    def extras(self) -> Params:
+        """Return the parameters that data is stored with; records stay in the default class."""
+        storage_class = self._options.storage_class
+        return self.encryption() | ({"StorageClass": storage_class} if storage_class else {})
+
+    def send(self, verb: str, key: str, body: Body, check: str, extra: Params) -> Answered:
+        """Send a body with this check; what the body raises passes through."""
+        told = declared(check, body)
+        sent = SentBody(body, summing=check != "crc64nvme")
+        signed = None if not check else check == "sha256"
+        full = self._root + key
+        answer = self._wire.ask(verb, key, sent=sent, signed=signed, Key=full, **told, **extra)
+        checked = from_base64(told.get("ChecksumCRC64NVME"))
+        if checked is None:
+            checked = check_sent(key, sent.crc64nvme, body)
+        return Answered(told, answer, checked)
+
+    def put(self, key: str, body: Body, nonce: str | None, extra: Params) -> ObjectFact:
+        """Put a whole object and return its fact, proved."""
+        check = self.found().put_check
+        stored = self.send("put_object", key, body, check, extra).stored(key, body.length, nonce)
+        if check:
+            return replace(stored, checked=check)
+        try:
+            return self.proved(stored, check)
+        except (Gone, Missing) as error:
+            raise Again(str(error), ambiguous=True) from error
+
+    def proved(self, stored: ObjectFact, check: str) -> ObjectFact:
+        """Return the fact of what was just stored, once the server shows that it has it.
+
+        By size where ``check`` was seen on every piece, else by reading it back. What turns out to
+        be damaged is removed if it is still ours, and Gone is raised. An error here is ambiguous.
+        """
+        try:
+            fact = self._reader.head(stored.key)
+            same = fact.size == stored.size
+            checked = check or self.unchecked()
+            if same and checked == "read back":
+                same = self._reader.sum(stored.key, stored.size) == stored.crc64nvme
+            if not same and fact.version.strip('"') == stored.version.strip('"'):
+                self._wire.ask("delete_object", stored.key, Key=self._root + stored.key)
+        except Again as error:
+            error.ambiguous = True
+            raise
+        if not same:
+            msg = f"{stored.key}: the store holds other bytes than it was sent"
+            raise Gone(msg)
+        return replace(stored, version=fact.version, checked=checked)

@@ -1,0 +1,250 @@
+"""What a server really does, found out by trying: a header that is ignored answers 200 as well.
+
+Everything is tried on small objects below one key that nobody else uses, and removed afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ckptsyncd.checksum import crc64nvme
+from ckptsyncd.errors import Never, StoreError
+from ckptsyncd.stores.memory import BytesBody
+from ckptsyncd.stores.s3.faults import status_of
+from ckptsyncd.stores.s3.sending import SentBody, as_base64, declared
+from ckptsyncd.stores.s3.wire import Params, Wire
+
+#: What the probe's objects hold: enough to be no special case, little enough to cost nothing.
+CONTENT = b"ckptsyncd looks what this store checks. " * 25
+OTHER = CONTENT[::-1]
+
+#: Ways in which a server can check content, the strongest first.
+CHECKS = ("crc64nvme", "crc32c", "sha256", "md5")
+
+#: How an upload must be begun so that its pieces are checked this way.
+BEGINNINGS: dict[str, Params] = {
+    "crc64nvme": {"ChecksumAlgorithm": "CRC64NVME", "ChecksumType": "FULL_OBJECT"},
+    "crc32c": {"ChecksumAlgorithm": "CRC32C"},
+}
+
+#: Answers that say no to what was asked, not to the moment or the asker's speed.
+_NO = frozenset({400, 403, 404, 405, 411, 412, 501})
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was seen. A check is named where the wrong value was refused and the right one taken.
+
+    ``matches``: how If-Match must quote a version (Ceph 16 compares without the quotes), empty
+    where it is ignored or refused. ``leftover``: why the probe's own objects are still there.
+    """
+
+    put_check: str
+    piece_check: str
+    whole_check: str
+    create_only_put: bool
+    create_only_finish: bool
+    matches: Literal["as told", "bare", ""]
+    leftover: str = ""
+
+    def in_words(self) -> str:
+        """Return one line for people."""
+        checks = {"files": self.put_check, "pieces": self.piece_check, "whole": self.whole_check}
+        checked = ", ".join(f"{what} {how or 'not'}" for what, how in checks.items())
+        conditions = {
+            "create-only put": self.create_only_put,
+            "create-only finish": self.create_only_finish,
+            "compare-and-set": bool(self.matches),
+        }
+        able = ", ".join(f"{what} {'yes' if can else 'no'}" for what, can in conditions.items())
+        return f"content checked: {checked}; {able}{self.leftover and '; ' + self.leftover}"
+
+
+class Probe:
+    """One round of trying, below ``key``."""
+
+    def __init__(self, wire: Wire, key: str, extras: Params, *, trust_size: bool) -> None:
+        """Remember where; ``extras`` are the parameters that every object is stored with."""
+        self._wire = wire
+        self._key = key
+        self._extras = extras
+        self._trust_size = trust_size
+        self._begun: list[str] = []
+
+    def findings(self) -> Findings:
+        """Try everything (about 20 small requests); raises StoreError where it is not usable.
+
+        A store that gives other bytes back than it was given is not usable at all.
+        """
+        try:
+            create_only_put = self._first_put()
+            version = self._read_back()
+            matches = self._matching(version)
+            put_check = self._put_check()
+            piece_check = self._piece_check()
+            whole_check = self._whole_check() if piece_check == "crc64nvme" else ""
+            create_only_finish = self._create_only_finish(piece_check, whole_check)
+        finally:
+            leftover = self._sweep()
+        return Findings(
+            put_check,
+            piece_check,
+            whole_check,
+            create_only_put,
+            create_only_finish,
+            matches,
+            leftover,
+        )
+
+    def _ask(self, verb: str, **parameters: Any) -> Params:
+        return self._wire.ask(verb, self._key, Key=self._key, **parameters)
+
+    def _takes(self, act: Callable[[], object]) -> bool:
+        """Tell whether the server takes it; what is no answer to the question is raised."""
+        try:
+            act()
+        except StoreError as error:
+            if status_of(error) not in _NO:
+                raise
+            return False
+        return True
+
+    def _put(self, **condition: str) -> str:
+        """Store the content; with its MD5, which buckets with object lock demand."""
+        content = declared("md5", BytesBody(CONTENT))
+        answer = self._ask("put_object", Body=CONTENT, **content, **self._extras, **condition)
+        return str(answer.get("ETag", ""))
+
+    def _first_put(self) -> bool:
+        if not self._takes(lambda: self._put(IfNoneMatch="*")):
+            self._put()
+            return False
+        return not self._takes(lambda: self._put(IfNoneMatch="*"))
+
+    def _read_back(self) -> str:
+        answer = self._ask("get_object")
+        found = b"".join(self._wire.blocks("get_object", self._key, answer["Body"]))
+        if found != CONTENT and not self._trust_size:
+            msg = (
+                f"the store gave {len(found)} other bytes back than the {len(CONTENT)} it was given"
+            )
+            raise Never(
+                msg, hint="do not keep checkpoints there; the server damages what it stores"
+            )
+        return str(answer.get("ETag", ""))
+
+    def _matching(self, version: str) -> Literal["as told", "bare", ""]:
+        wrong = "0" * 32
+        if self._takes(lambda: self._put(IfMatch=version)):
+            return "" if self._takes(lambda: self._put(IfMatch=f'"{wrong}"')) else "as told"
+        if self._takes(lambda: self._put(IfMatch=version.strip('"'))):
+            return "" if self._takes(lambda: self._put(IfMatch=wrong)) else "bare"
+        return ""
+
+    def _put_check(self) -> str:
+        found = (check for check in CHECKS if self._is_checked("put_object", check, self._extras))
+        return next(found, "")
+
+    def _piece_check(self) -> str:
+        return next((check for check in CHECKS if self._piece_is_checked(check)), "")
+
+    def _piece_is_checked(self, check: str) -> bool:
+        beginning = BEGINNINGS.get(check, {})
+        if not self._takes(lambda: self._begin(beginning)):
+            return False
+        extra = {"UploadId": self._begun[-1], "PartNumber": 1}
+        return self._is_checked("upload_part", check, extra)
+
+    def _is_checked(self, verb: str, check: str, extra: Mapping[str, Any]) -> bool:
+        """Tell whether a body other than declared is refused, and one as declared is taken."""
+        if self._takes(lambda: self._send(verb, check, lie=True, **extra)):
+            return False
+        return self._takes(lambda: self._send(verb, check, lie=False, **extra))
+
+    def _whole_check(self) -> str:
+        """Tell whether the whole's checksum is checked on finishing."""
+        token, parts = self._one_part("crc64nvme", BEGINNINGS["crc64nvme"])
+        if self._takes(lambda: self._complete(token, parts, **whole_params(crc64nvme(OTHER)))):
+            return ""
+        right = whole_params(crc64nvme(CONTENT))
+        return "crc64nvme" if self._takes(lambda: self._complete(token, parts, **right)) else ""
+
+    def _create_only_finish(self, piece_check: str, whole_check: str) -> bool:
+        """Tell whether a finish over an existing object (ours) is refused."""
+        token, parts = self._one_part(piece_check, beginning_of(piece_check, whole_check))
+        whole = whole_params(crc64nvme(CONTENT)) if whole_check else {}
+        if self._takes(lambda: self._complete(token, parts, IfNoneMatch="*", **whole)):
+            return False
+        self._complete(token, parts, **whole)
+        return True
+
+    def _begin(self, beginning: Params) -> str:
+        answer = self._ask("create_multipart_upload", **beginning, **self._extras)
+        self._begun.append(str(answer["UploadId"]))
+        return self._begun[-1]
+
+    def _one_part(self, check: str, beginning: Params) -> tuple[str, list[Params]]:
+        token = self._begin(beginning)
+        answer = self._send("upload_part", check, lie=False, UploadId=token, PartNumber=1)
+        part = {"PartNumber": 1, "ETag": answer.get("ETag", "")}
+        if check == "crc32c":
+            part |= declared(check, BytesBody(CONTENT))
+        return token, [part]
+
+    def _complete(self, token: str, parts: list[Params], **extra: str) -> None:
+        self._ask(
+            "complete_multipart_upload", UploadId=token, MultipartUpload={"Parts": parts}, **extra
+        )
+
+    def _send(self, verb: str, check: str, *, lie: bool, **extra: Any) -> Params:
+        """Send the content, as it was declared or (``lie``) as something else was."""
+        told = declared(check, BytesBody(OTHER if lie else CONTENT))
+        body = TwoFacedBody() if lie and check == "sha256" else BytesBody(CONTENT)
+        sent = SentBody(body, summing=False)
+        return self._ask(verb, sent=sent, signed=check == "sha256" or None, **told, **extra)
+
+    def _sweep(self) -> str:
+        """Remove what was stored; return why something is left, for people, or nothing."""
+        left = ""
+        for token in self._begun:
+            left = self._removed("abort_multipart_upload", UploadId=token) or left
+        return self._removed("delete_object") or left
+
+    def _removed(self, verb: str, **parameters: str) -> str:
+        try:
+            self._ask(verb, **parameters)
+        except StoreError as error:
+            if status_of(error) == 404:  # noqa: PLR2004
+                return ""
+            return f"the probe's object {self._key} is left: {error}"
+        return ""
+
+
+def beginning_of(piece_check: str, whole_check: str) -> Params:
+    """Return how an upload is begun: the whole's checksum is promised only where it is checked."""
+    if piece_check == "crc64nvme" and not whole_check:
+        return {}
+    return BEGINNINGS.get(piece_check, {})
+
+
+def whole_params(checksum: int) -> Params:
+    """Return how a finish tells the checksum of the whole."""
+    return {"ChecksumType": "FULL_OBJECT", "ChecksumCRC64NVME": as_base64(checksum, 8)}
+
+
+class TwoFacedBody(BytesBody):
+    """Other bytes when it is sent than when it was signed: what a signature must not cover."""
+
+    def __init__(self) -> None:
+        """Show the first face."""
+        super().__init__(OTHER)
+        self._starts = 0
+
+    def rewind(self) -> None:
+        """Start again; the second time, after the signer, with the other face."""
+        super().rewind()
+        self._starts += 1
+        if self._starts > 1:
+            self._data = CONTENT
