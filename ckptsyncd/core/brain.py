@@ -34,6 +34,7 @@ from ckptsyncd.core.messages import (
     Report,
     SourceHeard,
     StopRequested,
+    TrainerEnded,
     Unpinned,
     UploadAbandoned,
     UploadBegun,
@@ -77,7 +78,8 @@ class Brain:
     """``handle(message, now)`` is one turn; ``next_alarm()`` is when the next is due at the latest.
 
     ``random`` gives uniform numbers in [0, 1). ``recalled`` is what the ledger knew; ``lineages``
-    what the last restore into this watch root says of its series.
+    what the last restore into this watch root says of its series. ``has_trainer``: the program
+    started the trainer itself and waits for it.
     """
 
     policy: Policy
@@ -85,6 +87,8 @@ class Brain:
     random: Callable[[], float]
     recalled: Recalled = field(default_factory=Recalled)
     lineages: dict[str, int] = field(default_factory=dict)
+    exclude: tuple[str, ...] = ()
+    has_trainer: bool = False
     eyes: Eyes = field(init=False)
     editions: Editions = field(init=False)
     runs: Runs = field(init=False)
@@ -102,7 +106,7 @@ class Brain:
     def __post_init__(self) -> None:
         """Set up the parts of the mind."""
         policy, who = self.policy, self.who
-        self.eyes = Eyes(policy)
+        self.eyes = Eyes(policy, exclude=self.exclude)
         self.editions = Editions(policy, who.nonce, self.recalled)
         epochs = {} if policy.take_over else self.recalled.epochs
         self.runs = Runs(policy, who.host, who.nonce, epochs, self.lineages)
@@ -149,7 +153,8 @@ class Brain:
             at_risk=bool(opened) or not self.runs.is_settled(),
             in_progress=any(edition.state != "parked" for edition in opened)
             or not self.runs.is_settled(),
-            writing=stopping and self.eyes.is_writing(now.boot - self.policy.linger_seconds),
+            writing=self.has_trainer
+            or (stopping and self.eyes.is_writing(now.boot - self.policy.linger_seconds)),
             will_settle=stopping and any(view.until is not None for view in self.eyes.views()),
             fenced=self.runs.fenced,
             last_event_at=self.last_event_at,
@@ -172,6 +177,8 @@ class Brain:
             self.ending.heard(message.source, message.blind)
         elif isinstance(message, StopRequested):
             self.ending.stop(message.deadline_boot)
+        elif isinstance(message, TrainerEnded):
+            self.has_trainer = False
 
     def _answered(self, message: Answer | Report, now: Instant, notes: Notebook) -> None:
         errand = message.errand

@@ -47,7 +47,10 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """Everything at and below a path, as it was."""
+    """Everything at and below a path, as it was.
+
+    With an ``error`` something could not be seen: what is missing is not known to be gone.
+    """
 
     errand: Errand
     path: str
@@ -58,11 +61,15 @@ class Scanned:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """One checkpoint's paths as they were, the named ones examined closely."""
+    """One checkpoint's paths as they were, the named ones examined closely.
+
+    With an ``error`` something could not be seen: what is missing is not known to be gone.
+    """
 
     errand: Errand
     facts: tuple[FileFact, ...]
     looks: tuple[FileLook, ...]
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +91,20 @@ class LookedAgain:
 
 @dataclass(frozen=True, slots=True)
 class Unpinned:
-    """The files are no longer pinned."""
+    """The files are no longer pinned; ``error`` says what could not be removed."""
 
     errand: Errand
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PointerRead:
-    """A pointer's text, ``None`` where it is gone."""
+    """A pointer's text, ``None`` where it is gone, or cannot be read for the ``error``."""
 
     errand: Errand
     kind: str
     text: str | None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +254,11 @@ class StopRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class TrainerEnded:
+    """The trainer that this program started has ended: nothing new is written any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class CommitRequested:
     """A user says that what lies at this path is a whole checkpoint."""
 
@@ -293,6 +307,7 @@ Message = (
     | Withdrawn
     | SourceHeard
     | StopRequested
+    | TrainerEnded
     | CommitRequested
     | RootLost
     | Woken

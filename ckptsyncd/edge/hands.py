@@ -154,25 +154,25 @@ DOERS: dict[type, Callable[..., Answer]] = {
 
 
 class Hands:
-    """So many daemon threads that take orders and post answers into the inbox."""
+    """So many daemon threads that take orders and post answers."""
 
     def __init__(
         self,
         count: int,
         store: Store,
         disk: Disk,
-        inbox: SimpleQueue[messages.Message],
+        post: Callable[[Answer], object],
         seconds: Seconds,
     ) -> None:
         """Start the threads; they wait for orders until the process ends."""
         self._orders: SimpleQueue[HandOrder] = SimpleQueue()
         self._work = (store, disk, seconds)
-        self._inbox = inbox
+        self._post = post
         for number in range(count):
             name = f"hand-{number + 1}"
             threading.Thread(target=self._run, name=name, daemon=True).start()
 
-    def take(self, order: HandOrder) -> None:
+    def submit(self, order: HandOrder) -> None:
         """Give an order to the next free hand; the brain gives no more than there are hands."""
         self._orders.put(order)
 
@@ -180,4 +180,4 @@ class Hands:
         store, disk, seconds = self._work
         while True:
             order = self._orders.get()
-            self._inbox.put(obey(order, store, disk, seconds))
+            self._post(obey(order, store, disk, seconds))

@@ -16,7 +16,7 @@ from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import Message, Overflowed, Woken
 from ckptsyncd.core.moves import Complained, Move, Recovered
-from ckptsyncd.core.orders import HandOrder, LedgerOrder, Order, ScannerOrder, Stop
+from ckptsyncd.core.orders import HandOrder, LedgerOrder, ScannerOrder, Stop
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.core.view import snapshot
 from ckptsyncd.edge.clock import Clock
@@ -34,10 +34,18 @@ SNAPSHOT_SECONDS = 0.2
 Tap = Callable[[Sequence[Move], Instant, Snapshot], None]
 
 
-class Takes(Protocol):
-    """Whoever does orders: hands, scanner."""
+class Hands(Protocol):
+    """Whoever does store orders."""
 
-    def take(self, order: Order) -> None:
+    def submit(self, order: HandOrder) -> None:
+        """Take an order; return at once."""
+        ...
+
+
+class Scanner(Protocol):
+    """Whoever looks at the disk."""
+
+    def submit(self, order: ScannerOrder) -> None:
         """Take an order; return at once."""
         ...
 
@@ -57,8 +65,8 @@ class Loop:
     brain: Brain
     clock: Clock
     inbox: SimpleQueue[Message]
-    hands: Takes
-    scanner: Takes
+    hands: Hands
+    scanner: Scanner
     ledger: WritesRows
     taps: tuple[Tap, ...] = ()
     shown: Snapshot = field(init=False)
@@ -102,9 +110,9 @@ class Loop:
         code: int | None = None
         for order in turn.orders:
             if isinstance(order, HandOrder):
-                self.hands.take(order)
+                self.hands.submit(order)
             elif isinstance(order, ScannerOrder):
-                self.scanner.take(order)
+                self.scanner.submit(order)
             elif isinstance(order, Stop):
                 code = order.exit_code
         self._show(moves, now)
