@@ -35,6 +35,8 @@ def is_page(body: bytes) -> bool:
 
 def shown(value: object) -> str:
     """Return a foreign value as a short text that can harm neither a terminal nor a log."""
+    if value is None:
+        return ""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     text = printable(text.strip())
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."

@@ -20,7 +20,7 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from ckptsyncd.core.notices import Poll
+from ckptsyncd.core.notices import Announcement, Poll, PollState
 from ckptsyncd.core.words import printable
 from ckptsyncd.errors import UsageError
 from ckptsyncd.sources.bodies import is_page
@@ -180,3 +180,9 @@ def no_metadata(answer: Answer, service: str) -> Poll | None:
     if answer.status not in (_OK, 404):
         return unknown(f"{service} answers {answer.status}", answer.wait_seconds)
     return None
+
+
+def found_out(announcements: tuple[Announcement, ...], answer: Answer) -> Poll:
+    """Return what an answer said, with the clock of whoever answered."""
+    state: PollState = "notice" if announcements else "none"
+    return Poll(state, announcements, server_wall=answer.server_wall)
