@@ -93,7 +93,10 @@ def seconds_text(seconds: float) -> str:
         size = _UNITS_SECONDS[unit]
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:.0f}{unit}"
-    return f"{seconds:.0f}s" if seconds == int(seconds) else f"{seconds * 1000:g}ms"
+    thousandths = seconds * 1000
+    if 0 < seconds < 1 and thousandths == int(thousandths):
+        return f"{thousandths:.0f}ms"
+    return f"{seconds:.0f}s" if seconds == int(seconds) else f"{seconds}s"
 
 
 def bytes_text(count: int) -> str:

@@ -24,9 +24,9 @@ FILE_VARIABLE = "CKPTSYNCD_CONFIG"
 _PREFIX = "CKPTSYNCD_"
 #: Kubernetes sets CKPTSYNCD_PORT and the like in every pod beside a service named ckptsyncd, and
 #: CKPTSYNCD_METRICS_PORT=tcp://... beside one named ckptsyncd-metrics.
-_SERVICE = re.compile(r"(tcp|udp|sctp)://.*")
+_SERVICE = re.compile(r"(?i)\w+_SERVICE_(HOST|PORT\w*)=.*|\w+=(tcp|udp|sctp)://.*")
 #: How alike two names must be for one to be a slip of the other (guessed).
-_ALIKE = 0.75
+_ALIKE = 0.8
 
 Given = str | bool | tuple[str, ...] | None
 
@@ -68,7 +68,9 @@ def said_in_environment(environ: Mapping[str, str]) -> dict[str, Said]:
     for variable in sorted(environ):
         name = variable.removeprefix(_PREFIX).lower()
         text = environ[variable]
-        if not variable.startswith(_PREFIX) or not text or _SERVICE.fullmatch(text):
+        if not variable.startswith(_PREFIX) or not text:
+            continue
+        if _SERVICE.fullmatch(f"{variable}={text}"):
             continue
         if name in BY_NAME:
             found[name] = Said(text, variable, is_text=True)

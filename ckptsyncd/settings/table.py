@@ -18,6 +18,7 @@ _HOUR = 3600.0
 _DAY = 24 * _HOUR
 _GIB = 2**30
 _RULES = Policy()
+_SOURCE = Text("a source's name", r"[a-z0-9][a-z0-9_-]*")
 
 WHERE = "What and where"
 WHOLE = "When a checkpoint is whole"
@@ -80,251 +81,93 @@ class Settings:
     ``socket`` and ``state_dir`` are empty only in Settings that were not made by ``load``.
     """
 
-    dir: str = _setting(
-        "",
-        Path("the watch root"),
-        WHERE,
-        "Directory the trainer writes checkpoints into.",
-        '"/data/run"',
-        positional=True,
-    )
-    url: str = _setting(
-        "",
-        Text("a URL: s3://, gs://, az:// or file://"),
-        WHERE,
+    # fmt: off
+    dir: str = _setting("", Path("the watch root"), WHERE,
+        "Directory the trainer writes checkpoints into.", '"/data/run"', positional=True)
+    url: str = _setting("", Text("a URL: s3://, gs://, az:// or file://"), WHERE,
         "Destination, such as s3://bucket/run or file:///mnt/volume/run.",
-        '"s3://bucket/run"',
-        positional=True,
-    )
-    exclude: tuple[str, ...] = _setting(
-        (),
-        Many(Text("a glob below the watch root")),
-        WHERE,
+        '"s3://bucket/run"', positional=True)
+    exclude: tuple[str, ...] = _setting((), Many(Text("a glob below the watch root")), WHERE,
         "Paths that are never looked at, as globs relative to the watch root.",
-        '["*.tmp", "wandb/**"]',
-    )
-    companions: bool = _setting(
-        _RULES.companions,
-        Switch(),
-        WHERE,
-        "Keep files that belong to no checkpoint (logs, configs) too, at low priority.",
-    )
-    state_dir: str = _setting(
-        "",
-        Path(),
-        WHERE,
+        '["*.tmp", "wandb/**"]')
+    companions: bool = _setting(_RULES.companions, Switch(), WHERE,
+        "Keep files that belong to no checkpoint (logs, configs) too, at low priority.")
+    state_dir: str = _setting("", Path(), WHERE,
         "Directory of ledger and lock; by default one for each watch root and destination.",
-        '"/var/lib/ckptsyncd/run"',
-    )
-    socket: str = _setting(
-        "",
-        Path(),
-        WHERE,
-        "Unix socket of status, drain, commit and wait; by default one for each watch root and"
-        " destination.",
-        '"/run/ckptsyncd/run.sock"',
-    )
-    watch: str = _setting(
-        "auto",
-        Choice(words=("auto", "inotify", "poll")),
-        WHERE,
-        "How changes are seen; auto polls only file systems that send no events.",
-    )
+        '"/var/lib/ckptsyncd/run"')
+    socket: str = _setting("", Path(), WHERE,
+        "Unix socket of status, drain, commit and wait; by default one for each watch root and "
+        "destination.", '"/run/ckptsyncd/run.sock"')
+    watch: str = _setting("auto", Choice(words=("auto", "inotify", "poll")), WHERE,
+        "How changes are seen; auto polls only file systems that send no events.")
 
-    quiet_seconds: float = _setting(
-        _RULES.quiet_seconds,
-        Duration(0.2, _HOUR),
-        WHOLE,
-        "Without better evidence a checkpoint is whole after this long without a change.",
-    )
-    ranks_quiet_seconds: float = _setting(
-        _RULES.ranks_quiet_seconds,
-        Duration(0.2, _HOUR),
-        WHOLE,
-        "The same where several ranks write one checkpoint without a marker.",
-    )
-    grace_seconds: float = _setting(
-        _RULES.grace_seconds,
-        Duration(0.0, _HOUR),
-        WHOLE,
-        "Wait after a marker whose other ranks may still be writing.",
-    )
-    sweep_seconds: float = _setting(
-        _RULES.sweep_seconds,
-        Duration(1.0, _DAY),
-        WHOLE,
-        "Look at everything again this often, whatever the events said.",
-    )
-    poll_seconds: float = _setting(
-        _RULES.poll_seconds,
-        Duration(0.1, _HOUR),
-        WHOLE,
-        "List a directory without events this often.",
-    )
-    max_wait_seconds: float = _setting(
-        _RULES.max_wait_seconds,
-        Duration(1.0, _DAY),
-        WHOLE,
-        "A checkpoint rewritten faster than it uploads is copied aside after this long.",
-    )
+    quiet_seconds: float = _setting(_RULES.quiet_seconds, Duration(0.2, _HOUR), WHOLE,
+        "Without better evidence a checkpoint is whole after this long without a change.")
+    ranks_quiet_seconds: float = _setting(_RULES.ranks_quiet_seconds, Duration(0.2, _HOUR), WHOLE,
+        "The same where several ranks write one checkpoint without a marker.")
+    grace_seconds: float = _setting(_RULES.grace_seconds, Duration(0.0, _HOUR), WHOLE,
+        "Wait after a marker whose other ranks may still be writing.")
+    sweep_seconds: float = _setting(_RULES.sweep_seconds, Duration(1.0, _DAY), WHOLE,
+        "Look at everything again this often, whatever the events said.")
+    poll_seconds: float = _setting(_RULES.poll_seconds, Duration(0.1, _HOUR), WHOLE,
+        "List a directory without events this often.")
+    max_wait_seconds: float = _setting(_RULES.max_wait_seconds, Duration(1.0, _DAY), WHOLE,
+        "A checkpoint rewritten faster than it uploads is copied aside after this long.")
 
-    hands: int = _setting(
-        _RULES.hands,
-        Count(1, 64),
-        UPLOAD,
-        "Requests to the store under way at most.",
-    )
-    piece_bytes: int = _setting(
-        _RULES.piece_bytes,
-        Size(2**18, 5 * _GIB),
-        UPLOAD,
-        "Wanted size of one piece; memory is about hands times this.",
-    )
-    bandwidth: int | None = _setting(
-        None,
-        rate(2**16, 2**40),
-        UPLOAD,
-        "Send at most this much (800Mbit/s, 100MiB/s); lifted while draining. Default: no limit.",
-        '"800Mbit/s"',
-    )
-    backlog: str = _setting(
-        _RULES.backlog,
-        Choice(words=("newest", "keep-all")),
-        UPLOAD,
-        "newest: an older checkpoint that has not begun gives way; keep-all: upload every one.",
-    )
-    trust_size: bool = _setting(
-        False,
-        Switch(),
-        UPLOAD,
-        "Call a file safe by its size where the store can check nothing better.",
-    )
-    allow_step_back: bool = _setting(
-        _RULES.allow_step_back,
-        Switch(),
-        UPLOAD,
-        "Let a lower step than the newest become the latest (a new lineage).",
-    )
+    hands: int = _setting(_RULES.hands, Count(1, 64), UPLOAD,
+        "Requests to the store under way at most.")
+    piece_bytes: int = _setting(_RULES.piece_bytes, Size(2**18, 5 * _GIB), UPLOAD,
+        "Wanted size of one piece; memory is about hands times this.")
+    bandwidth: int | None = _setting(None, rate(2**16, 2**40), UPLOAD,
+        "Send at most this much (800Mbit/s, 100MiB/s); lifted while draining. "
+        "Default: no limit.", '"800Mbit/s"')
+    backlog: str = _setting(_RULES.backlog, Choice(words=("newest", "keep-all")), UPLOAD,
+        "newest: an older checkpoint that has not begun gives way; keep-all: upload every one.")
+    trust_size: bool = _setting(False, Switch(), UPLOAD,
+        "Call a file safe by its size where the store can check nothing better.")
+    allow_step_back: bool = _setting(_RULES.allow_step_back, Switch(), UPLOAD,
+        "Let a lower step than the newest become the latest (a new lineage).")
 
-    sources: tuple[str, ...] = _setting(
-        ("auto",),
-        Many(Text("a source's name", r"[a-z0-9][a-z0-9_-]*")),
-        NOTICE,
-        "Where interruption notices come from; auto finds out on which cloud this is.",
-    )
-    notice_file: str = _setting(
-        "",
-        Path(),
-        NOTICE,
-        "A file whose appearance is an interruption notice.",
-        '"/run/interruption"',
-    )
-    stop_timeout: float = _setting(
-        8.0,
-        Duration(0.0, _DAY),
-        NOTICE,
-        "Time between SIGTERM and the kill that follows (Docker kills after 10s).",
-    )
-    linger_seconds: float = _setting(
-        _RULES.linger_seconds,
-        Duration(0.0, _DAY),
-        NOTICE,
-        "After SIGTERM stay this long after the last change, within the stop timeout.",
-    )
-    exit_when_drained: bool = _setting(
-        False,
-        Switch(),
-        NOTICE,
-        "End the program once everything is safe after a notice.",
-    )
-    take_over: bool = _setting(
-        _RULES.take_over,
-        Switch(),
-        NOTICE,
-        "Take the run over although a newer daemon was seen on it.",
-    )
+    sources: tuple[str, ...] = _setting(("auto",), Many(_SOURCE), NOTICE,
+        "Where interruption notices come from; auto finds out on which cloud this is.")
+    notice_file: str = _setting("", Path(), NOTICE,
+        "A file whose appearance is an interruption notice.", '"/run/interruption"')
+    stop_timeout: float = _setting(8.0, Duration(0.0, _DAY), NOTICE,
+        "Time between SIGTERM and the kill that follows (Docker kills after 10s).")
+    linger_seconds: float = _setting(_RULES.linger_seconds, Duration(0.0, _DAY), NOTICE,
+        "After SIGTERM stay this long after the last change, within the stop timeout.")
+    exit_when_drained: bool = _setting(False, Switch(), NOTICE,
+        "End the program once everything is safe after a notice.")
+    take_over: bool = _setting(_RULES.take_over, Switch(), NOTICE,
+        "Take the run over although a newer daemon was seen on it.")
 
-    node: int = _setting(
-        _RULES.node,
-        Count(0, 99_999),
-        NODES,
-        "Number of this machine, from 0.",
-    )
-    nodes: int = _setting(
-        _RULES.nodes,
-        Count(1, 100_000),
-        NODES,
-        "How many machines write parts of one checkpoint.",
-    )
+    node: int = _setting(_RULES.node, Count(0, 99_999), NODES,
+        "Number of this machine, from 0.")
+    nodes: int = _setting(_RULES.nodes, Count(1, 100_000), NODES,
+        "How many machines write parts of one checkpoint.")
 
-    log_format: str = _setting(
-        "auto",
-        Choice(words=("auto", "human", "json")),
-        REPORT,
-        "auto: human on a terminal, JSON lines elsewhere.",
-    )
-    log_level: str = _setting(
-        "info",
-        Choice(words=("debug", "info", "warning", "error")),
-        REPORT,
-        "Least severe events that are logged.",
-    )
-    metrics_port: int | None = _setting(
-        None,
-        Count(1, 65535),
-        REPORT,
-        "Serve Prometheus metrics on this port of the loopback address. Default: none.",
-        "9465",
-    )
+    log_format: str = _setting("auto", Choice(words=("auto", "human", "json")), REPORT,
+        "auto: human on a terminal, JSON lines elsewhere.")
+    log_level: str = _setting("info", Choice(words=("debug", "info", "warning", "error")), REPORT,
+        "Least severe events that are logged.")
+    metrics_port: int | None = _setting(None, Count(1, 65535), REPORT,
+        "Serve Prometheus metrics on this port of the loopback address. Default: none.", "9465")
 
-    s3_endpoint: str = _setting(
-        "",
-        Text("an http or https URL", r"https?://[^/@\s]+/?"),
-        S3,
-        "Endpoint of an S3 store that is not AWS.",
-        '"https://s3.example.com"',
-    )
-    s3_region: str = _setting(
-        "",
-        Text("a region", r"[A-Za-z0-9-]+"),
-        S3,
-        "Region of the bucket.",
-        '"eu-central-1"',
-    )
-    s3_profile: str = _setting(
-        "",
-        Text("a profile"),
-        S3,
-        "Profile in the AWS config files.",
-        '"training"',
-    )
-    s3_path_style: bool = _setting(
-        False,
-        Switch(),
-        S3,
-        "Name the bucket in the path, not in the host name.",
-    )
-    s3_sse: str = _setting(
-        "",
-        Choice(words=("AES256", "aws:kms", "aws:kms:dsse")),
-        S3,
-        "Server-side encryption to ask for. Default: the bucket's own.",
-        '"aws:kms"',
-    )
-    s3_kms_key_id: str = _setting(
-        "",
-        Text("a key id or ARN"),
-        S3,
-        "KMS key for s3_sse = aws:kms.",
-        '"alias/checkpoints"',
-    )
-    s3_storage_class: str = _setting(
-        "",
-        Text("a storage class", r"[A-Z0-9_]+"),
-        S3,
-        "Storage class of the data objects.",
-        '"STANDARD_IA"',
-    )
+    s3_endpoint: str = _setting("", Text("an http or https URL", r"https?://[^/@\s]+/?"), S3,
+        "Endpoint of an S3 store that is not AWS.", '"https://s3.example.com"')
+    s3_region: str = _setting("", Text("a region", r"[A-Za-z0-9-]+"), S3,
+        "Region of the bucket.", '"eu-central-1"')
+    s3_profile: str = _setting("", Text("a profile"), S3,
+        "Profile in the AWS config files.", '"training"')
+    s3_path_style: bool = _setting(False, Switch(), S3,
+        "Name the bucket in the path, not in the host name.")
+    s3_sse: str = _setting("", Choice(words=("AES256", "aws:kms", "aws:kms:dsse")), S3,
+        "Server-side encryption to ask for. Default: the bucket's own.", '"aws:kms"')
+    s3_kms_key_id: str = _setting("", Text("a key id or ARN"), S3,
+        "KMS key for s3_sse = aws:kms.", '"alias/checkpoints"')
+    s3_storage_class: str = _setting("", Text("a storage class", r"[A-Z0-9_]+"), S3,
+        "Storage class of the data objects.", '"STANDARD_IA"')
+    # fmt: on
 
     def policy(self) -> Policy:
         """Return the mind's rules: every rule that has a setting's name, as set."""
