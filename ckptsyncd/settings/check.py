@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings.gather import Said
-from ckptsyncd.settings.places import MAX_SOCKET_BYTES, nearest
+from ckptsyncd.settings.places import MAX_SOCKET_BYTES, is_directory, nearest
 from ckptsyncd.settings.table import BY_NAME, Settings
 
 SCHEMES = ("s3", "gs", "az", "file")
@@ -52,11 +52,11 @@ def _check_dir(settings: Settings, where: str) -> None:
     if not settings.dir:
         msg = "DIR is missing: the directory the trainer writes checkpoints into"
         hint = "ckptsyncd run DIR URL, or CKPTSYNCD_DIR, or dir in the config file"
-    elif path.is_dir():
+    elif is_directory(path):
         return
     elif os.path.lexists(path):
         msg, hint = f"{where}: {path} is not a directory", "name the directory, not a file in it"
-    elif path.parent.is_dir():
+    elif is_directory(path.parent):
         return
     else:
         msg = f"{where}: {path} does not exist, nor does the directory above it"
@@ -94,7 +94,7 @@ def _check_file_url(url: str, where: str) -> None:
     if urlsplit(url).netloc not in ("", "localhost") or not path.startswith("/"):
         msg = f"{where}: {url!r} is not of the form file:///path"
         hint = "three slashes: file:///mnt/volume/run"
-    elif not base.is_dir():
+    elif not is_directory(base):
         msg, hint = f"{where}: {base} is not a directory", "name a directory"
     elif not os.access(base, os.W_OK | os.X_OK):
         msg = f"{where}: {base} is not writable"

@@ -64,7 +64,7 @@ def found_sockets(environ: Mapping[str, str]) -> list[Path]:
     if os.geteuid() == 0:
         bases += Path("/run/user").glob(f"*/{_NAME}")
         bases += Path("/tmp").glob(f"{_NAME}-*")  # noqa: S108  (only looked at)
-    return _unique(path for base in bases for path in _below(base) if path.is_socket())
+    return _unique(path for base in bases for path in _below(base) if stat.S_ISSOCK(mode_of(path)))
 
 
 def found_state_dirs(environ: Mapping[str, str]) -> list[Path]:
@@ -85,14 +85,27 @@ def make_private(path: Path) -> None:
 
 def nearest(path: Path) -> Path:
     """Return the path, or the nearest directory above it that exists."""
-    return next(step for step in (path, *path.parents) if step.exists() or step == step.parent)
+    return next(step for step in (path, *path.parents) if mode_of(step) or step == step.parent)
+
+
+def mode_of(path: Path) -> int:
+    """Return what a path is, 0 where it is nothing or we may not know (pathlib would raise)."""
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def is_directory(path: Path) -> bool:
+    """Return whether a path is a directory, as far as we may know."""
+    return stat.S_ISDIR(mode_of(path))
 
 
 def _make(step: Path) -> None:
     try:
         step.mkdir(mode=0o700)
     except OSError as error:
-        if not step.is_dir():
+        if not is_directory(step):
             msg = f"cannot make the directory {step}: {error.strerror}"
             raise UsageError(msg, hint=_ELSEWHERE) from error
         _check_owner(step)
@@ -113,18 +126,17 @@ def _private(uid: int) -> Path:
 
 def _below(base: Path) -> Iterator[Path]:
     """Yield what lies in a directory and in those inside it; what cannot be read is left out."""
+    for path in _listed(base):
+        yield path
+        if is_directory(path):
+            yield from _listed(path)
+
+
+def _listed(directory: Path) -> list[Path]:
     try:
-        with os.scandir(base) as entries:
-            names = sorted(entry.name for entry in entries)
+        return sorted(directory.iterdir())
     except OSError:
-        return
-    for name in names:
-        yield base / name
-        if (base / name).is_dir() and not (base / name).is_symlink():
-            try:
-                yield from sorted((base / name).iterdir())
-            except OSError:
-                continue
+        return []
 
 
 def _unique(paths: Iterator[Path]) -> list[Path]:
