@@ -52,8 +52,13 @@ def _check_dir(settings: Settings, where: str) -> None:
     if not settings.dir:
         msg = "DIR is missing: the directory the trainer writes checkpoints into"
         hint = "ckptsyncd run DIR URL, or CKPTSYNCD_DIR, or dir in the config file"
-    elif is_directory(path):
+    elif is_directory(path) and os.access(path, os.R_OK | os.X_OK):
         return
+    elif is_directory(path):
+        msg, hint = (
+            f"{where}: {path} is not readable",
+            "run as the trainer's user, or change its mode",
+        )
     elif os.path.lexists(path):
         msg, hint = f"{where}: {path} is not a directory", "name the directory, not a file in it"
     elif is_directory(path.parent):

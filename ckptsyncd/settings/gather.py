@@ -12,6 +12,7 @@ from typing import Any
 
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings.kinds import Many, Text
+from ckptsyncd.settings.places import mode_of
 from ckptsyncd.settings.table import BY_NAME, DEFINITIONS, Definition
 
 if sys.version_info >= (3, 11):
@@ -45,7 +46,7 @@ def gathered(
 ) -> tuple[dict[str, Said], str]:
     """Return what was said of each setting, and the config file's name (empty: none was read)."""
     name = config or environ.get(FILE_VARIABLE, "")
-    if not name and not Path(DEFAULT_FILE).exists():
+    if not name and not mode_of(Path(DEFAULT_FILE)):
         from_file: dict[str, Said] = {}
     else:
         name = name or DEFAULT_FILE

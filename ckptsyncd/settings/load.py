@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ckptsyncd.errors import UsageError
 from ckptsyncd.settings.check import absolute, check
-from ckptsyncd.settings.gather import Given, gathered, value_of
+from ckptsyncd.settings.gather import (
+    FILE_VARIABLE,
+    Given,
+    gathered,
+    said_by_flags,
+    said_in_environment,
+    value_of,
+)
 from ckptsyncd.settings.kinds import Path as PathKind
 from ckptsyncd.settings.places import default_socket, default_state_dir
 from ckptsyncd.settings.table import BY_NAME, DEFINITIONS, Settings
@@ -43,9 +51,15 @@ def load_places(
 ) -> Settings:
     """Return only where a daemon would be: for commands that talk to one and need no more.
 
-    ``socket`` and ``state_dir`` are empty where neither they nor DIR and URL are known.
+    ``socket`` and ``state_dir`` are empty where neither they nor DIR and URL are known. A default
+    config file that this user may not read, or that is wrong, does not stand in the way.
     """
-    said, _ = gathered(flags, environ, config)
+    try:
+        said, _ = gathered(flags, environ, config)
+    except UsageError:
+        if config or environ.get(FILE_VARIABLE):
+            raise
+        said = said_in_environment(environ) | said_by_flags(flags)
     names = ("dir", "url", "socket", "state_dir")
     values = {name: value_of(BY_NAME[name], said[name]) for name in names if name in said}
     settings = _absolute(Settings(**values))
