@@ -1,0 +1,75 @@
+"""List a tree with lstat only: nothing is opened but directories, no symlink is followed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from ckptsyncd.core.facts import FileFact
+from ckptsyncd.edge.seen import absolute, fact_at
+
+#: A directory of this name is ours wherever it lies (another daemon may watch a part of the tree).
+OURS = ".ckptsyncd"
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+#: What a name says that was there a moment ago.
+VANISHED = (FileNotFoundError, NotADirectoryError)
+
+
+def walk(root: str, path: str, *, recursive: bool) -> Iterator[FileFact]:
+    """Yield the facts of everything at and below ``path``, the root itself left out.
+
+    What vanishes meanwhile is left out. Everything that can be seen is yielded before the first
+    error (an unreadable directory) is raised, so that one of them does not hide the others.
+    Without ``recursive``: the path itself and what lies directly in it.
+    """
+    if path:
+        try:
+            fact = fact_at(path, absolute(root, path))
+        except VANISHED:
+            return
+        yield fact
+        if fact.kind != "directory":
+            return
+    trouble: list[OSError] = []
+    waiting = [path]
+    while waiting:
+        for fact in _inside(root, waiting.pop(), trouble):
+            yield fact
+            if recursive and fact.kind == "directory":
+                waiting.append(fact.path)
+    if trouble:
+        raise trouble[0]
+
+
+def _inside(root: str, path: str, trouble: list[OSError]) -> list[FileFact]:
+    """Return the facts of what lies directly in a directory; the descriptor is closed again."""
+    place = absolute(root, path)
+    try:
+        # The root may be a symlink of the user's, nothing below it may.
+        directory = os.open(place, _DIRECTORY if path else _DIRECTORY & ~os.O_NOFOLLOW)
+    except VANISHED:
+        return []
+    except OSError as error:
+        trouble.append(error)
+        return []
+    facts: list[FileFact] = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                _add(facts, f"{path}/{entry.name}" if path else entry.name, entry, directory)
+    except OSError as error:
+        trouble.append(error)
+    finally:
+        os.close(directory)
+    return facts
+
+
+def _add(facts: list[FileFact], path: str, entry: os.DirEntry[str], directory: int) -> None:
+    if entry.name == OURS:
+        return
+    try:
+        facts.append(fact_at(path, entry, directory))
+    except VANISHED:
+        return
