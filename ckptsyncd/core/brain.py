@@ -79,7 +79,7 @@ class Brain:
 
     ``random`` gives uniform numbers in [0, 1). ``recalled`` is what the ledger knew; ``lineages``
     what the last restore into this watch root says of its series. ``has_trainer``: the program
-    started the trainer itself and waits for it.
+    started the trainer itself and waits for it. ``held_pins`` are what a former daemon left.
     """
 
     policy: Policy
@@ -89,6 +89,7 @@ class Brain:
     lineages: dict[str, int] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     has_trainer: bool = False
+    held_pins: tuple[str, ...] = ()
     eyes: Eyes = field(init=False)
     editions: Editions = field(init=False)
     runs: Runs = field(init=False)
@@ -123,6 +124,9 @@ class Brain:
     def handle(self, message: Message, now: Instant) -> Turn:
         """Take in one message and return what is to be done about everything."""
         notes = Notebook()
+        if self.held_pins:
+            self.editions.revive(self.held_pins, now, notes)
+            self.held_pins = ()
         self._hear(message, now, notes)
         self._see(now, notes)
         self._tell_eyes(now, notes)

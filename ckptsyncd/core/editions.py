@@ -58,7 +58,8 @@ class Editions:
             return
         edition.rivals = self._rivals(settled.checkpoint)
         # The same files may be about to be let go for an edition that ended: they stay pinned.
-        self.unpins.pop(Errand("unpin", edition.checkpoint, edition.save_id), None)
+        for checkpoint in (edition.checkpoint, ""):
+            self.unpins.pop(Errand("unpin", checkpoint, edition.save_id), None)
         self.open[(edition.checkpoint, edition.save_id)] = edition
         edition.state = "writing"
         notes.moved(edition, "settled", f"whole: {settled.evidence}")
@@ -119,7 +120,7 @@ class Editions:
 
     def _row(self, edition: Edition) -> EditionRow | None:
         row = self.recalled.editions.get(edition.save_id)
-        if row is None or row.listing != edition.listing:
+        if row is None or row.settled.listing != edition.listing:
             return None
         return row
 
@@ -272,6 +273,19 @@ class Editions:
         self._close(edition)
         notes.moved(edition, "safe", "committed before")
 
+    def revive(self, held: tuple[str, ...], now: Instant, notes: Notebook) -> None:
+        """Go on with what a former daemon had pinned, and let go of pins that nothing needs.
+
+        The trainer may have removed such a checkpoint while no daemon ran.
+        """
+        for save_id in held:
+            row = self.recalled.editions.get(save_id)
+            if row is not None:
+                self.take(row.settled, now, notes)
+            else:
+                errand = Errand("unpin", save_id=save_id)
+                self.unpins[errand] = Unpin(errand)
+
     def orphans(self, uploads: tuple[Begun, ...]) -> None:
         """Drop uploads that a former daemon began and could not write down any more."""
         known = {
@@ -288,11 +302,12 @@ class Editions:
         ``awaited`` are the checkpoints that may still settle.
         """
         for save_id, row in list(self.recalled.editions.items()):
-            if row.checkpoint in awaited or (row.checkpoint, save_id) in self.open:
+            checkpoint = row.settled.checkpoint
+            if checkpoint in awaited or (checkpoint, save_id) in self.open:
                 continue
             for begun in row.uploads.values():
                 self.abandon(begun)
             notes.ledger.append(memory.forget_edition(save_id))
-            errand = Errand("unpin", row.checkpoint, save_id)
+            errand = Errand("unpin", checkpoint, save_id)
             self.unpins[errand] = Unpin(errand)
             del self.recalled.editions[save_id]

@@ -32,10 +32,15 @@ from ckptsyncd.core.manifest import (
     parse_json,
 )
 from ckptsyncd.core.orders import Forget, ForgetBelow, Remember
+from ckptsyncd.core.sightings import Settled
 from ckptsyncd.errors import CkptsyncdError
 
 #: No row is larger (guessed: the listing of 100,000 files is 20 MB).
 MAX_ROW_BYTES = 256 * 1024 * 1024
+
+
+#: In the order in which they are read back: files belong to editions that must be known.
+TABLES = ("daemon", "safe", "epoch", "edition", "intent", "upload", "piece", "object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +55,8 @@ class SafeRow:
 class EditionRow:
     """An edition that was on its way when the last daemon ended."""
 
-    checkpoint: str
+    settled: Settled
     number: int
-    listing: Listing
     intents: dict[str, tuple[str, str]] = field(default_factory=dict)
     uploads: dict[str, Begun] = field(default_factory=dict)
     pieces: dict[str, dict[int, tuple[str, Receipt]]] = field(default_factory=dict)
@@ -110,9 +114,19 @@ def _address(save_id: str, path: str) -> str:
 # Rows as orders ---------------------------------------------------------------------------------
 
 
-def edition_row(save_id: str, checkpoint: str, number: int, listing: Listing) -> Remember:
-    """Return the order to remember an edition's number and listing."""
-    value = {"checkpoint": checkpoint, "number": number, "listing": _facts(listing)}
+def edition_row(save_id: str, number: int, settled: Settled) -> Remember:
+    """Return the order to remember an edition's number and what settled."""
+    value = {
+        "checkpoint": settled.checkpoint,
+        "series": settled.series,
+        "step": settled.step,
+        "layout": settled.layout,
+        "evidence": settled.evidence,
+        "stale": list(settled.stale),
+        "copy": settled.copy,
+        "number": number,
+        "listing": _facts(settled.listing),
+    }
     return Remember("edition", save_id, _text(value), durable=True)
 
 
@@ -178,7 +192,7 @@ def recall(rows: Mapping[str, Iterable[tuple[str, str]]]) -> Recalled:
     """Return what the ledger's rows (table to (key, value) pairs) mean; count damaged ones."""
     recalled = Recalled()
     recalled.daemon.update(dict(rows.get("daemon", ())))
-    for table in ("safe", "epoch", "edition", "intent", "upload", "piece", "object"):
+    for table in TABLES[1:]:
         for key, text in rows.get(table, ()):
             recalled.damaged += not _understood(recalled, table, key, text)
     return recalled
@@ -200,11 +214,23 @@ def _take(recalled: Recalled, table: str, key: str, row: dict[str, Any]) -> None
         pair = (as_int(row, "epoch", 0), as_text(row, "nonce"))
         recalled.epochs[as_text(row, "series")] = pair
     elif table == "edition":
-        listing = _listing(row.get("listing"))
-        number = as_int(row, "number", 1)
-        recalled.editions[key] = EditionRow(as_text(row, "checkpoint"), number, listing)
+        recalled.editions[key] = EditionRow(_settled(row), as_int(row, "number", 1))
     else:
         _take_file(recalled.editions[key.split("/", 1)[0]], table, row)
+
+
+def _settled(row: dict[str, Any]) -> Settled:
+    return Settled(
+        checkpoint=as_text(row, "checkpoint"),
+        series=as_text(row, "series"),
+        step=None if row.get("step") is None else as_int(row, "step", 0),
+        layout=as_text(row, "layout"),
+        evidence=as_text(row, "evidence"),
+        listing=_listing(row.get("listing")),
+        found=True,
+        copy=row.get("copy") is True,
+        stale=tuple(str(path) for path in as_list(row.get("stale", []))),
+    )
 
 
 def _take_file(edition: EditionRow, table: str, row: dict[str, Any]) -> None:
