@@ -109,8 +109,7 @@ class Editions:
         self.numbers[edition.checkpoint] = max(
             self.numbers.get(edition.checkpoint, 0), edition.number
         )
-        listing = edition.listing
-        row_order = memory.edition_row(edition.save_id, edition.checkpoint, edition.number, listing)
+        row_order = memory.edition_row(edition.save_id, edition.number, edition.settled)
         notes.ledger.append(row_order)
 
     def next_number(self, checkpoint: str) -> int:
