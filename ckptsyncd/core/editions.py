@@ -56,7 +56,7 @@ class Editions:
         edition = Edition(settled, settled.listing.save_id(), now.boot)
         if not self._replaces(edition, notes):
             return
-        edition.rivals = self._rivals(settled.checkpoint)
+        edition.rivals = self._rivals(edition)
         # The same files may be about to be let go for an edition that ended: they stay pinned.
         for checkpoint in (edition.checkpoint, ""):
             self.unpins.pop(Errand("unpin", checkpoint, edition.save_id), None)
@@ -81,9 +81,13 @@ class Editions:
             if waits and other is not newest and other.series == newest.series:
                 self._drop(other, notes, "superseded", f"{newest.checkpoint} goes first")
 
-    def _rivals(self, checkpoint: str) -> tuple[int, ...]:
-        """Return the committed editions whose content this one may be, newest first."""
-        if checkpoint in self.safe:
+    def _rivals(self, edition: Edition) -> tuple[int, ...]:
+        """Return the committed editions whose content this one may be, newest first.
+
+        None where the ledger knows better: what of this name is safe, or whose number this is.
+        """
+        checkpoint = edition.checkpoint
+        if checkpoint in self.safe or self._row(edition) is not None:
             return ()
         return tuple(sorted(self.catalog.get(names.quoted(checkpoint), ()), reverse=True))
 
@@ -266,7 +270,7 @@ class Editions:
         """Decide what a content that settled before the store answered is to the store."""
         row = self.safe.get(edition.checkpoint)
         if row is None or row.listing != edition.listing:
-            edition.rivals = self._rivals(edition.checkpoint)
+            edition.rivals = self._rivals(edition)
             return
         edition.number = row.manifest.edition
         self._close(edition)
