@@ -1,0 +1,195 @@
+"""What is needed of a manifest, and whether it can lie safely on this file system; pure.
+
+A manifest from a hostile store must touch nothing outside the target: names are checked one by one
+(``manifest.decode``), and here together: none leads through a file or a link, none is the same as
+another for this file system, none lies in our own directory.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from posixpath import basename
+
+from ckptsyncd.core import names
+from ckptsyncd.core.facts import Kind
+from ckptsyncd.core.layouts import BUILT_IN
+from ckptsyncd.core.manifest import Manifest, StoredFile
+from ckptsyncd.core.pointers import is_inside
+from ckptsyncd.errors import PathRefused, UsageError
+from ckptsyncd.recover.request import RestoreRequest
+
+#: Linux: the longest component of a path, and what is left of PATH_MAX (4,096) for the target.
+_MAX_COMPONENT_BYTES = 255
+_MAX_PATH_BYTES = 3072
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """Which names a file system takes for the same: other case, other Unicode normalisation."""
+
+    case: bool = False
+    normalisation: bool = False
+
+    def folded(self, path: str) -> str:
+        """Return the same text for paths that are the same file there."""
+        text = path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+        if self.normalisation:
+            text = unicodedata.normalize("NFD", text)
+        if self.case:
+            text = text.casefold()
+        return unicodedata.normalize("NFD", text) if self.normalisation else text
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is renamed into place as one thing: the checkpoint's directory, or a file beside it."""
+
+    path: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to lie in the target. ``units`` are in the order of placing: the marker comes last.
+
+    ``partial``: less than the whole checkpoint. ``warnings`` say what is left out.
+    """
+
+    files: tuple[StoredFile, ...]
+    links: tuple[StoredFile, ...]
+    directories: tuple[StoredFile, ...]
+    units: tuple[Unit, ...]
+    partial: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes the files hold together."""
+        return sum(stored.size for stored in self.files)
+
+    def without(self, units: frozenset[Unit]) -> Plan:
+        """Return the plan without what these units hold."""
+        files = {unit.path for unit in units if unit.kind != "directory"}
+        inner = tuple(unit.path + "/" for unit in units if unit.kind == "directory")
+
+        def stays(stored: StoredFile) -> bool:
+            return stored.path not in files and not (stored.path + "/").startswith(inner)
+
+        return replace(
+            self,
+            files=tuple(filter(stays, self.files)),
+            links=tuple(filter(stays, self.links)),
+            directories=tuple(filter(stays, self.directories)),
+            units=tuple(unit for unit in self.units if unit not in units),
+        )
+
+
+def plan_of(manifest: Manifest, request: RestoreRequest, folds: Folds) -> Plan:
+    """Return what a request needs of a manifest.
+
+    Raises PathRefused where it cannot lie there safely, UsageError where the request fits nothing.
+    """
+    check_names(manifest.files, folds)
+    wanted = [stored for stored in manifest.files if _is_wanted(stored, manifest, request)]
+    files = tuple(stored for stored in wanted if stored.kind == "file")
+    links = tuple(s for s in wanted if s.kind == "symlink" and is_inside(s.path, s.target or ""))
+    outside = [s for s in wanted if s.kind == "symlink" and not is_inside(s.path, s.target or "")]
+    partial = bool(request.only) or request.node is not None
+    if partial and not files:
+        raise UsageError(_nothing_fits(manifest, request))
+    needed = {way for s in (*files, *links) for way in _parents(s.path)} if partial else None
+    directories = tuple(
+        stored
+        for stored in manifest.files
+        if stored.kind == "directory" and (needed is None or stored.path in needed)
+    )
+    warnings = tuple(
+        f"the link {s.path!r} leads out of the directory ({s.target!r}): not made" for s in outside
+    )
+    checkpoint = "" if _is_flat(manifest.layout) else manifest.checkpoint
+    units = _units(checkpoint, files, links, directories)
+    return Plan(files, links, directories, units, partial, warnings)
+
+
+def check_names(files: tuple[StoredFile, ...], folds: Folds) -> None:
+    """Raise PathRefused where the paths of a manifest cannot all lie in one directory."""
+    seen: dict[str, tuple[str, Kind]] = {}
+    parents: set[str] = set()
+    ours = folds.folded(names.OURS.rstrip("/"))
+    for stored in files:
+        _check_length(stored.path)
+        if ours in folds.folded(stored.path).split("/"):
+            msg = f"a path in a directory of ours is refused: {stored.path!r:.200}"
+            raise PathRefused(msg)
+        _note(seen, folds, stored.path, stored.kind)
+        new = [path for path in _parents(stored.path) if path not in parents]
+        for path in new:
+            _note(seen, folds, path, "directory")
+        parents.update(new)
+
+
+def _check_length(path: str) -> None:
+    raw = path.encode("utf-8", "surrogateescape")
+    if len(raw) > _MAX_PATH_BYTES or max(map(len, raw.split(b"/"))) > _MAX_COMPONENT_BYTES:
+        msg = f"a path that is too long for a file system is refused: {path!r:.200}"
+        raise PathRefused(msg)
+
+
+def _note(seen: dict[str, tuple[str, Kind]], folds: Folds, path: str, kind: Kind) -> None:
+    other, other_kind = seen.setdefault(folds.folded(path), (path, kind))
+    if other != path:
+        msg = f"two names that are one for this file system are refused: {other!r} and {path!r}"
+        raise PathRefused(msg)
+    if other_kind != kind:
+        msg = f"a path that leads through a file or a link is refused: {path!r:.200}"
+        raise PathRefused(msg)
+
+
+def _is_wanted(stored: StoredFile, manifest: Manifest, request: RestoreRequest) -> bool:
+    if stored.kind == "directory":
+        return False
+    if request.node is not None and stored.node != request.node:
+        return False
+    inner = stored.path.removeprefix(manifest.checkpoint + "/")
+    texts = (stored.path, inner, basename(stored.path))
+    return not request.only or any(fnmatchcase(t, g) for g in request.only for t in texts)
+
+
+def _nothing_fits(manifest: Manifest, request: RestoreRequest) -> str:
+    if request.node is not None and request.node not in manifest.nodes:
+        return f"{manifest.checkpoint!r} has no node {request.node}, only {list(manifest.nodes)}"
+    some = [stored.path for stored in manifest.files if stored.kind == "file"][:5]
+    return f"no file of {manifest.checkpoint!r} fits; it has {', '.join(map(repr, some))} ..."
+
+
+def _parents(path: str) -> list[str]:
+    """Return the directories on the way to a path, the outermost first."""
+    return [path[:end] for end, letter in enumerate(path) if letter == "/"]
+
+
+def _is_flat(layout: str) -> bool:
+    """Return whether a checkpoint of this layout shares its directory with other things."""
+    return any(known.name == layout and known.claims == "flat" for known in BUILT_IN)
+
+
+def _units(
+    checkpoint: str,
+    files: tuple[StoredFile, ...],
+    links: tuple[StoredFile, ...],
+    directories: tuple[StoredFile, ...],
+) -> tuple[Unit, ...]:
+    """Return what is renamed as one; what is not in the checkpoint's own directory one by one.
+
+    Whatever the trainer wrote last (its marker) comes last, links after all files.
+    """
+    inside = checkpoint + "/"
+    inner = [s for s in (*files, *links) if checkpoint and s.path.startswith(inside)]
+    is_directory = bool(inner) or any(d.path == checkpoint for d in directories)
+    beside = [s for s in (*files, *links) if not checkpoint or not s.path.startswith(inside)]
+    ranked = [((s.kind == "symlink", s.mtime_ns), Unit(s.path, s.kind)) for s in beside]
+    if is_directory:
+        newest = max((s.mtime_ns for s in inner if s.kind == "file"), default=0)
+        ranked.append(((False, newest), Unit(checkpoint, "directory")))
+    return tuple(unit for _, unit in sorted(ranked, key=lambda row: (row[0], row[1].path)))
