@@ -102,6 +102,7 @@ def _of_edition(brain: Brain, edition: Edition, now: Instant) -> CheckpointView:
         files=len(edition.listing.files),
         retry_at=None if until is None else now.wall + until - now.boot,
         at_risk=edition.is_open,
+        saved_at=edition.listing.saved_at,
     )
 
 
@@ -138,4 +139,5 @@ def _of_manifest(manifest: Manifest) -> CheckpointView:
         files=len(manifest.files),
         retry_at=None,
         at_risk=False,
+        saved_at=manifest.saved_at,
     )
