@@ -17,6 +17,8 @@ from ckptsyncd.errors import UsageError
 #: The kernel takes 108 bytes for the path of a unix socket, the last of them zero.
 MAX_SOCKET_BYTES = 107
 _NAME = "ckptsyncd"
+#: The ledger inside a state directory.
+LEDGER = "ledger.sqlite"
 _ELSEWHERE = "name another place with --state-dir and --socket"
 _STICKY = stat.S_ISVTX | stat.S_IWOTH
 
@@ -70,7 +72,7 @@ def found_sockets(environ: Mapping[str, str]) -> list[Path]:
 def found_state_dirs(environ: Mapping[str, str]) -> list[Path]:
     """Return every state directory of this user's daemons, dead or alive."""
     bases = [*state_bases(environ), Path("/var/lib") / _NAME]
-    return _unique(path.parent for base in bases for path in _below(base) if path.name == "ledger")
+    return _unique(path.parent for base in bases for path in _below(base) if path.name == LEDGER)
 
 
 def make_private(path: Path) -> None:

@@ -60,7 +60,7 @@ def test_sockets_and_states_are_found(tmp_path: Path) -> None:
     run, state = tmp_path / "run", tmp_path / "state"
     (run / "instance").mkdir(parents=True)
     (state / "a").mkdir(parents=True)
-    (state / "a" / "ledger").write_text("")
+    (state / "a" / "ledger.sqlite").write_text("")
     (run / "no.sock").write_text("")
     listening = []
     for path in (run / "a.sock", run / "instance" / "b.sock"):
