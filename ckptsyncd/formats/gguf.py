@@ -29,12 +29,13 @@ _BLOCKS = {
     10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210),
     16: (256, 66), 17: (256, 74), 18: (256, 98), 19: (256, 50), 20: (32, 18), 21: (256, 110),
     22: (256, 82), 23: (256, 136), 24: (1, 1), 25: (1, 2), 26: (1, 4), 27: (1, 8), 28: (1, 8),
-    29: (256, 56), 30: (1, 2), 34: (256, 54), 35: (256, 66), 39: (32, 17),
+    29: (256, 56), 30: (1, 2), 34: (256, 54), 35: (256, 66), 39: (32, 17), 40: (64, 36),
+    41: (128, 18),
 }  # fmt: skip
 
 
 def check(reader: Reader) -> Verdict:
-    """Return whether the file ends where its last tensor does; unknown tensor types are not."""
+    """Return whether the file ends where its last tensor does; unknown with types unknown to us."""
     if reader.at(0, 4) != MAGIC:
         return broken("GGUF magic missing")
     cursor = _Cursor(reader)

@@ -14,7 +14,7 @@ class Reader:
         self.size = size
 
     def at(self, offset: int, length: int) -> bytes:
-        """Return the bytes of a range, fewer where the file ends before."""
-        if offset >= self.size or length <= 0:
+        """Return the bytes of a range, fewer where the file ends before, none outside of it."""
+        if not 0 <= offset < self.size or length <= 0:
             return b""
         return os.pread(self._fd, min(length, self.size - offset), offset)
