@@ -31,14 +31,14 @@ _STRICT = (
 class Wanted:
     """What a user may say about notices; the defaults are right where nothing is said.
 
-    ``provider`` is a name as in ``detect``, ``none``, or empty for what was detected.
-    ``metadata_url`` is another address of its metadata service. ``without`` names sources to
-    leave out (``aws-rebalance``). ``default_seconds`` is the warning of a notice file or command
-    that names no time. Scheduled events and ``hard_stop_wall`` (seconds since the epoch) bind
-    ``lead_seconds`` before they are due.
+    ``providers`` are names as in ``detect``, or ``auto`` for what was detected; none at all
+    switches metadata off. ``metadata_url`` is another address of their metadata service.
+    ``without`` names sources to leave out (``aws-rebalance``). ``default_seconds`` is the warning
+    of a notice file or command that names no time. Scheduled events and ``hard_stop_wall``
+    (seconds since the epoch) bind ``lead_seconds`` before they are due.
     """
 
-    provider: str = ""
+    providers: tuple[str, ...] = ("auto",)
     metadata_url: str = ""
     without: frozenset[str] = frozenset()
     notice_file: str = ""
@@ -64,16 +64,19 @@ def opened(
     Honours the SDKs' own variables in ``environment``. Raises UsageError for an unknown provider,
     an address that is none, or a time-out that is no number.
     """
-    provider = wanted.provider or surroundings.provider
-    if provider not in _PROVIDERS:
-        msg = f"there is no notice provider {provider!r}"
-        raise UsageError(msg, hint=f"known are {', '.join(p for p in _PROVIDERS if p)}")
-    cloud = _PROVIDERS[provider]
-    found = [*(cloud(wanted, surroundings, environment) if cloud else ()), *_manual(wanted)]
+    found: list[Source] = []
+    for name in wanted.providers:
+        provider = surroundings.provider if name == "auto" else name
+        if provider and provider not in _PROVIDERS:
+            msg = f"there is no notice provider {provider!r}"
+            raise UsageError(msg, hint=f"known are auto, {', '.join(_PROVIDERS)}")
+        found += _PROVIDERS.get(provider, _nothing)(wanted, surroundings, environment)
+    found += _manual(wanted)
     if surroundings.job_end_wall is not None:
         lead = wanted.lead_seconds
         found.append(HardStop(surroundings.job_end_wall, lead_seconds=lead, name="slurm-end"))
-    return tuple(source for source in found if source.name not in wanted.without)
+    unique = {source.name: source for source in found if source.name not in wanted.without}
+    return tuple(unique.values())
 
 
 def _manual(wanted: Wanted) -> list[Source]:
@@ -163,16 +166,20 @@ def _tencent(
     return (Tencent(socket.gethostbyname, Wire),)
 
 
-#: Oracle tells nothing inside the machine but its shutdown.
+def _nothing(
+    _wanted: Wanted, _surroundings: Surroundings, _environment: Mapping[str, str]
+) -> tuple[Source, ...]:
+    """Return no source: Oracle tells nothing inside the machine but its shutdown."""
+    return ()
+
+
 _PROVIDERS = {
-    "": None,
-    "none": None,
-    "oci": None,
     "aws": _aws,
     "gcp": _gcp,
     "azure": _azure,
     "alibaba": _alibaba,
     "tencent": _tencent,
+    "oci": _nothing,
 }
 
 
