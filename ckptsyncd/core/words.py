@@ -7,12 +7,6 @@ from __future__ import annotations
 
 import re
 
-#: Control characters, lone surrogates (bytes that are no UTF-8), and the marks that reverse the
-#: direction of writing: a name made of these could forge or hide lines on a terminal.
-_HARMFUL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
-
 #: What stands before a secret in URLs, headers and messages of SDKs; the secret follows.
 _SECRET = re.compile(
     r"""(?ix)
@@ -45,18 +39,21 @@ _NEXT_UNIT = 999.5
 def printable(text: str) -> str:
     r"""Return ``text`` with everything escaped that could move a cursor, forge a line or hide.
 
-    A byte that is no UTF-8 (a lone surrogate in ``text``) is shown as ``\xNN``.
+    That is what Unicode calls not printable: control characters, marks that reverse the direction
+    of writing, invisible ones. A byte that is no UTF-8 (a lone surrogate in ``text``) is shown as
+    ``\xNN``.
     """
-    return _HARMFUL.sub(_escaped, text)
+    if text.isprintable():
+        return text
+    return "".join(mark if mark.isprintable() else _escaped(mark) for mark in text)
 
 
-def _escaped(match: re.Match[str]) -> str:
-    character = match.group()
-    code = ord(character)
+def _escaped(mark: str) -> str:
+    code = ord(mark)
     if _SURROGATE <= code <= _SURROGATE + 0xFF:
         code -= _SURROGATE
     short = f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"  # noqa: PLR2004
-    return _NAMED.get(character, short)
+    return _NAMED.get(mark, short)
 
 
 def redacted(text: str) -> str:

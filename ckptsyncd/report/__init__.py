@@ -1,0 +1,1 @@
+"""Taps: each reads moves and snapshots, tells somebody, and changes nothing."""

@@ -1,0 +1,157 @@
+"""The screen: what a person reads, and that no name can forge it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ckptsyncd.core.facts import Notice
+from ckptsyncd.core.snapshot import Snapshot, SourceView
+from ckptsyncd.report.status import lines, summary
+from tests.report.examples import BUSY, CALM, DAEMON, NOW, SNAPSHOTS, view
+
+
+def screen(snapshot: Snapshot, **changes: object) -> str:
+    """Return the screen as one text."""
+    return "\n".join(lines(snapshot, DAEMON, now=NOW, **changes))  # type: ignore[arg-type]
+
+
+def test_a_busy_daemon() -> None:
+    """One screen says what is safe, what is under way, what is at risk and how fast it goes."""
+    assert screen(BUSY) == (
+        "running: watching and uploading\n"
+        "/data/run -> s3://bucket/run (pid 4242 on gpu-7, up 2 h 5 min)\n"
+        "\n"
+        "llama: step 4200 safe 38 s ago; step 4300 at 61 %, 12 s left\n"
+        "  checkpoint-4400  writing     waiting for trainer_state.json; 10.0 GiB in 12 files\n"
+        "  checkpoint-4300  uploading   61 %, 12 s left, 10.0 GiB in 12 files\n"
+        "  checkpoint-4200  safe        10.0 GiB in 12 files, whole by marker\n"
+        "  checkpoint-4100  safe        10.0 GiB in 12 files, whole by marker\n"
+        "  and 1 safe, 1 superseded\n"
+        "\n"
+        "at risk: 3.9 GiB of 1 finished checkpoint, for 52 s\n"
+        "rate: 341 MiB/s"
+    )
+
+
+def test_a_calm_daemon() -> None:
+    """Where nothing is at risk the screen says so."""
+    assert "at risk: nothing that is finished" in screen(CALM)
+    assert "rate" not in screen(CALM)
+
+
+def test_what_is_wrong_is_told() -> None:
+    """Parked with reason and time, notice, polling, blind source, warnings, errors with counts."""
+    snapshot = replace(
+        BUSY,
+        state="draining",
+        reason="spot interruption",
+        checkpoints=(
+            view(4300, "parked", reason="truncated: model-2.safetensors", retry_at=NOW + 40),
+            view(4200, "safe", edition=3),
+        ),
+        notice=Notice("aws", "x", "binding", 1.0, "spot interruption"),
+        notice_deadline_at=NOW + 87,
+        warnings=("the destination lies on the watch root's own disk",),
+        last_error="HTTP 503",
+        last_error_count=17,
+        sources=(SourceView("aws", ""), SourceView("gcp", "connection refused")),
+        polled=("nfs",),
+        store_failing="HTTP 503 for 20 s",
+    )
+    text = screen(snapshot, width=150)
+    for part in (
+        "draining: spot interruption",
+        "notice from aws: spot interruption, 1 min 27 s left",
+        "parked      truncated: model-2.safetensors; 10.0 GiB in 12 files; tried again in 40 s",
+        "checkpoint-4200 (edition 3)  safe",
+        "store failing: HTTP 503 for 20 s",
+        "last error (17 times in a row): HTTP 503",
+        "warning: the destination lies on the watch root's own disk",
+        "no notices from gcp: connection refused",
+        "polled, because no events come: nfs",
+    ):
+        assert part in text, part
+    assert "from aws: \n" not in text
+
+
+def test_a_dead_daemon_is_said_first() -> None:
+    """The first line says that the daemon is dead, the second how old the rest is."""
+    text = screen(replace(BUSY, taken_at=NOW - 185), dead="nobody answers on /run/x.sock")
+    assert text.startswith(
+        "the daemon is dead: nobody answers on /run/x.sock\n"
+        "what follows is what it knew 3 min 5 s ago, when it was running\n"
+    )
+
+
+def test_series_are_told_newest_first() -> None:
+    """The series that was saved last comes first; one without a safe checkpoint says so."""
+    other = [view(7, "settled", series="b", checkpoint="b/7", saved_at=NOW)]
+    text = screen(replace(BUSY, checkpoints=(*BUSY.checkpoints, *other)))
+    assert text.index("b: nothing safe yet") < text.index("llama: step 4200")
+
+
+def test_one_screen_is_enough_for_many_checkpoints() -> None:
+    """Hundreds of checkpoints are summed up, and what is not safe is never summed up as safe."""
+    many = tuple(view(step, "safe") for step in range(500))
+    text = screen(replace(CALM, checkpoints=(*many, view(500, "uploading"))))
+    assert len(text.splitlines()) < 15
+    assert "and 498 safe" in text
+    assert "checkpoint-500  uploading" in text
+
+
+def test_not_whole_is_never_a_hundred_percent() -> None:
+    """An upload shows 100 % only when all its bytes are stored."""
+    almost = view(4300, "uploading", bytes_stored=10 * 2**30 - 1)
+    assert "at 99 %" in screen(replace(BUSY, checkpoints=(almost,)))
+
+
+def test_one_line_for_the_service_manager() -> None:
+    """The summary is one line that names state, recovery point and progress, or the failure."""
+    assert summary(BUSY, NOW) == ("running: step 4200 safe 38 s ago; step 4300 at 61 %, 12 s left")
+    failing = replace(BUSY, store_failing="HTTP 503")
+    assert summary(failing, NOW).startswith("running: store failing: HTTP 503; step 4200")
+
+
+def test_a_name_cannot_forge_the_screen() -> None:
+    """Control characters, escapes and line breaks in names and reasons come out escaped."""
+    evil = "a\x1b[2J\n\rsafe\u202e\udcff"
+    snapshot = replace(
+        BUSY,
+        checkpoints=(view(1, "parked", checkpoint=evil, series=evil, reason=evil),),
+        warnings=(evil,),
+        polled=(evil,),
+        last_error=evil,
+    )
+    text = screen(snapshot)
+    assert "\x1b" not in text
+    assert "\\x1b[2J\\n\\rsafe\\u202e\\xff" in text
+
+
+def test_secrets_are_hidden() -> None:
+    """A signature in an error's text is not shown."""
+    text = screen(replace(BUSY, last_error="GET https://u:pw@h/x?X-Amz-Signature=abc123 failed"))
+    assert "abc123" not in text
+    assert "pw" not in text
+
+
+def test_width_and_colour_are_arguments() -> None:
+    """Lines are wrapped to the width; colours change nothing but the colour."""
+    narrow = screen(BUSY, width=40)
+    assert max(len(line) for line in narrow.splitlines()) <= 40
+    coloured = screen(BUSY, colour=True)
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == screen(BUSY)
+
+
+@given(SNAPSHOTS, st.integers(1, 200), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_any_snapshot_can_be_shown(snapshot: Snapshot, width: int, colour: bool) -> None:  # noqa: FBT001
+    """Whatever a snapshot holds, the screen is plain lines without control characters."""
+    for line in lines(snapshot, DAEMON, now=NOW, width=width, colour=colour):
+        assert re.sub(r"\x1b\[[0-9;]*m", "", line).isprintable() or not line
+        line.encode()
+    assert summary(snapshot, NOW).isprintable()
