@@ -1,0 +1,196 @@
+"""From a look to a verdict, and what follows from the verdict."""
+
+from __future__ import annotations
+
+from ckptsyncd.core.facts import FileFact
+from ckptsyncd.core.gaze import Gaze
+from ckptsyncd.core.hearing import absorb, drop_missing, is_link_beside
+from ckptsyncd.core.layouts.base import step_of
+from ckptsyncd.core.messages import Looked
+from ckptsyncd.core.settle import Held, Parked, Verdict, View, Waits, Whole, judge, missing_mark
+from ckptsyncd.core.sightings import Removed, Settled, UnitView
+from ckptsyncd.core.tree import root_of
+from ckptsyncd.core.units import Unit
+from ckptsyncd.core.viewing import (
+    is_frozen,
+    is_overdue,
+    is_rotated,
+    is_torn,
+    marks_of,
+    view_of,
+)
+
+#: A file that somebody holds open is looked at again so long after that, though no event came,
+#: twice as late each time (guessed).
+HELD_SECONDS = 2.0
+
+
+def ripen(gaze: Gaze, name: str) -> None:
+    """Line a unit up for a look, unless it is known that a look could not settle it yet."""
+    unit = gaze.census.units[name]
+    if not unit.members:
+        gaze.drop(unit)
+        return
+    end = unit.changed_at + gaze.patience.quiet
+    if gaze.now < end and _is_pointless(gaze, unit):
+        reason = missing_mark(unit.layout, marks_of(unit))
+        if reason:
+            unit.state, unit.reason = "writing", f"being written: {reason}"
+            gaze.set_due(unit, end, until=None)
+            return
+    newest = max((m.fact.mtime_ns for m in unit.members.values() if m.fact is not None), default=0)
+    gaze.dues.line_up(name, (-unit.changed_at, -newest))
+
+
+def _is_pointless(gaze: Gaze, unit: Unit) -> bool:
+    """Return whether the layout's marks alone decide, so that nobody needs to be disturbed."""
+    if not unit.layout.markers or unit.last_asked >= unit.stirred or is_frozen(unit):
+        return False
+    now = gaze.now
+    is_pressing = is_torn(unit, gaze.policy, now) or is_overdue(unit, gaze.policy, now)
+    return not (unit.is_explicit or unit.arrived or is_pressing)
+
+
+def looked(gaze: Gaze, message: Looked, now: float) -> None:
+    """Take in a look at one unit, and judge it if nothing was heard of it since."""
+    unit = gaze.census.units.get(message.errand.checkpoint)
+    if unit is None or unit.asked is None:
+        return
+    asked = unit.last_asked = unit.asked
+    unit.asked = None
+    unit.looked_at = unit.asked_at
+    _take_in(gaze, unit, message, asked, now)
+    if unit.name not in gaze.census.units:
+        return
+    if not unit.members:
+        gaze.drop(unit)
+        return
+    verdict = judge(_view(gaze, unit), gaze.patience)
+    gaze.held.pop(unit.name, None)
+    if isinstance(verdict, Held):
+        gaze.held[unit.name] = None
+    is_fresh = unit.stirred <= asked
+    if is_fresh or (isinstance(verdict, Whole) and verdict.is_copy):
+        follow(gaze, unit, verdict)
+    else:
+        unit.until = None
+        gaze.look_soon(unit, max(unit.changed_at, now - gaze.policy.probe_seconds))
+
+
+def judge_again(gaze: Gaze, unit: Unit) -> None:
+    """Judge what the last look found once more, because patience changed."""
+    is_judged = unit.asked is None and unit.last_asked >= unit.stirred and unit.members
+    if is_judged and unit.state != "whole":
+        follow(gaze, unit, judge(_view(gaze, unit), gaze.patience))
+
+
+def _view(gaze: Gaze, unit: Unit) -> View:
+    veil = gaze.veils.get(unit.name, "")
+    return view_of(unit, gaze.policy, gaze.census.model(unit), veil)
+
+
+def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) -> None:
+    facts = {fact.path: fact for fact in message.facts if fact.kind != "directory"}
+    facts |= {look.fact.path: look.fact for look in message.looks}
+    links = [fact for fact in facts.values() if is_link_beside(unit.name, fact)]
+    for fact in facts.values():
+        if fact not in links and _belongs(gaze, unit, fact):
+            absorb(gaze, unit, fact, asked, now)
+    missing = [path for path in unit.members if path not in facts]
+    drop_missing(gaze, unit, missing, asked, now)
+    for look in message.looks:
+        member = unit.members.get(look.fact.path)
+        if member is not None:
+            member.examine(look)
+    root = unit.members.get(root_of(unit.name))
+    if root is not None and root.fact is not None and unit.doubt:
+        unit.arrived = unit.arrived if root.fact.inode != unit.doubt else 0
+        unit.doubt = 0
+    for fact in links:
+        unit.members.pop(fact.path, None)
+        gaze.bystanders.touched(fact.path, now, is_pointer=gaze.names_checkpoint(fact))
+
+
+def _belongs(gaze: Gaze, unit: Unit, fact: FileFact) -> bool:
+    if fact.path in unit.members:
+        return True
+    place = gaze.place(fact.path)
+    return place.kind == "member" and place.unit == unit.name
+
+
+# Verdicts ---------------------------------------------------------------------------------------
+
+
+def follow(gaze: Gaze, unit: Unit, verdict: Verdict) -> None:
+    """Do what a verdict asks for: tell it, or look again at the right time."""
+    if is_frozen(unit):
+        _say_removed(gaze, unit)
+    quiet_at = unit.changed_at + gaze.patience.quiet
+    if isinstance(verdict, Whole):
+        _whole(gaze, unit, verdict)
+    elif isinstance(verdict, Held):
+        pause = min(HELD_SECONDS * 2**unit.held_looks, gaze.policy.sweep_seconds)
+        unit.held_looks += 1
+        unit.state, unit.reason = "writing", verdict.because
+        gaze.set_due(unit, unit.looked_at + pause, until=None)
+    elif isinstance(verdict, Waits):
+        unit.state, unit.reason = "writing", verdict.because
+        again = quiet_at if unit.looked_at < quiet_at else None
+        due = verdict.until if verdict.until is not None else again
+        gaze.set_due(unit, due, until=verdict.until)
+    elif isinstance(verdict, Parked):
+        unit.state, unit.reason = "parked", verdict.because
+        again = unit.looked_at + gaze.policy.sweep_seconds if verdict.is_broken else None
+        gaze.set_due(unit, again, until=None)
+
+
+def _whole(gaze: Gaze, unit: Unit, verdict: Whole) -> None:
+    view = _view(gaze, unit)
+    listing = unit.listing()
+    unit.state, unit.reason = "whole", ""
+    unit.edition, unit.unsafe_since, unit.is_explicit = 0, None, False
+    unit.arrived = unit.unveiled = unit.removed = 0
+    unit.is_said_removed = False
+    for member in unit.members.values():
+        member.is_rewritten = False
+    gaze.set_due(unit, None, until=None)
+    gaze.open.pop(unit.name, None)
+    if listing in (unit.settled, unit.handled):
+        return
+    unit.settled = listing
+    gaze.news.append(
+        Settled(
+            checkpoint=unit.name,
+            series=unit.series,
+            step=step_of(unit.name, unit.layout.step),
+            layout=unit.layout.name,
+            evidence=verdict.evidence,
+            listing=listing,
+            found=unit.is_found,
+            copy=verdict.is_copy,
+            stale=view.stale,
+        )
+    )
+
+
+def _say_removed(gaze: Gaze, unit: Unit) -> None:
+    if is_rotated(unit) and not unit.is_said_removed:
+        unit.is_said_removed = True
+        gaze.news.append(Removed(unit.name))
+
+
+def unit_view(unit: Unit) -> UnitView:
+    """Return how a unit that is not whole stands, for status."""
+    facts = [m.fact for m in unit.members.values() if m.fact is not None]
+    return UnitView(
+        checkpoint=unit.name,
+        series=unit.series,
+        step=step_of(unit.name, unit.layout.step),
+        layout=unit.layout.name,
+        state="parked" if unit.state == "parked" else "writing",
+        reason=unit.reason,
+        bytes=sum(fact.size for fact in facts if fact.kind == "file"),
+        files=len(unit.members),
+        since=unit.unsafe_since if unit.unsafe_since is not None else unit.changed_at,
+        until=unit.asked_at if unit.asked is not None else unit.until,
+    )

@@ -1,0 +1,185 @@
+"""A checkpoint on disk as the eyes remember it: its members, when each last changed, what was seen.
+
+Order among changes is told by a count of what was heard (``seq``): a clock would call two changes
+that were heard together simultaneous. A change that no event told has only its ctime.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ckptsyncd.core.facts import FileFact, FileLook, Listing
+from ckptsyncd.core.layouts.base import Layout, fits
+from ckptsyncd.core.tree import Scope, parent, root_of
+
+#: An event can come this much behind the look that already saw its effect (guessed).
+LATE_EVENT_SECONDS = 1.0
+
+
+def relative(name: str, path: str) -> str:
+    """Return a member's path below its unit's directory (of a file or a group: the file's name)."""
+    if name == ".":
+        return path
+    return path[len(name) + 1 :] if path.startswith(name + "/") else path.rpartition("/")[2]
+
+
+@dataclass(slots=True)
+class Member:
+    """One file of a checkpoint.
+
+    ``touched``: count of its last event. ``event``: the same for the event that brought the content
+    that is there now, 0 where a scan found it. ``seen``: count at which that content was first
+    seen; ``changed_at``: when (boot seconds). ``known``: count at which ``fact`` was asked for.
+    """
+
+    path: str
+    rel: str
+    fact: FileFact | None = None
+    known: int = -1
+    look: FileLook | None = None
+    touched: int = 0
+    touched_at: float = 0.0
+    event: int = 0
+    seen: int = 0
+    ctime_ns: int = 0
+    changed_at: float = 0.0
+    has_rest: bool = False
+    is_rewritten: bool = False
+
+    def touch(self, seq: int, now: float) -> None:
+        """Note an event on it."""
+        self.touched, self.touched_at = seq, now
+        if self.fact is None or now - self.changed_at < LATE_EVENT_SECONDS:
+            self.event, self.seen, self.changed_at = seq, seq, now
+
+    def learn(self, fact: FileFact, asked: int, now: float) -> bool:
+        """Note what it is; return whether it changed without an event that told it."""
+        is_silent = False
+        if fact != self.fact:
+            is_silent = self.touched == 0 or self.touched <= self.known
+            self.event = 0 if is_silent else self.touched
+            self.seen = asked if is_silent else self.touched
+            self.ctime_ns = fact.ctime_ns
+            self.is_rewritten |= self.has_rest
+            self.has_rest = False
+            self.changed_at = now if is_silent else self.touched_at
+        self.fact = fact
+        self.known = max(self.known, asked)
+        return is_silent
+
+    def examine(self, look: FileLook) -> None:
+        """Note what a close look found."""
+        self.look = look
+        self.has_rest |= look.writer == "none"
+
+    @property
+    def needs_look(self) -> bool:
+        """Whether nobody looked closely at the content that is there now."""
+        if self.fact is None:
+            return True
+        if self.fact.kind != "file":
+            return False
+        look = self.look
+        if look is None or look.fact != self.fact or self.touched > self.known:
+            return True
+        return look.writer != "none" or bool(look.fault)
+
+
+@dataclass(slots=True)
+class Unit:
+    """One checkpoint's name, with the content that is there now."""
+
+    name: str
+    scope: Scope
+    layout: Layout
+    met: set[tuple[int, int]] = field(default_factory=set)
+    members: dict[str, Member] = field(default_factory=dict)
+    #: Count of the last thing that was heard of it, and of the last member's removal.
+    stirred: int = 0
+    removed: int = 0
+    #: Boot seconds: of the last change, of the first one that is not safe, of the last look.
+    changed_at: float = 0.0
+    unsafe_since: float | None = None
+    looked_at: float = float("-inf")
+    #: Count and time of the directory's or file's own arrival by rename, 0 where it did not.
+    arrived: int = 0
+    arrived_at: float = 0.0
+    #: It may have come from another name in the tree, if that one's inode was this.
+    doubt: int = 0
+    #: Count of the first event after its content was last handled; 0: nothing happened since.
+    edition: int = 0
+    is_found: bool = False
+    is_explicit: bool = False
+    unveiled: int = 0
+    #: What the rest of the mind was told last, and what it said is safe.
+    settled: Listing | None = None
+    handled: Listing | None = None
+    voids: int = 0
+    first_void_at: float | None = None
+    #: A look is under way since count ``asked``; the last one that came back was ``last_asked``.
+    asked: int | None = None
+    asked_at: float = 0.0
+    last_asked: int = -1
+    state: str = "writing"
+    reason: str = "just seen"
+    until: float | None = None
+    held_looks: int = 0
+    refusals: int = 0
+    is_said_removed: bool = False
+
+    @property
+    def series(self) -> str:
+        """The parent of its name."""
+        return "." if self.name == "." else parent(self.name) or "."
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The paths that a look lists anew."""
+        if self.scope == "tree":
+            return (root_of(self.name),)
+        return tuple(sorted(self.members))
+
+    def member(self, path: str) -> Member:
+        """Return a member, a new one if it was not known."""
+        found = self.members.get(path)
+        if found is None:
+            found = self.members[path] = Member(path, relative(self.name, path))
+        return found
+
+    def stir(self, seq: int, now: float) -> None:
+        """Note that something happened in it."""
+        self.stirred = max(self.stirred, seq)
+        self.changed_at = now
+        if self.unsafe_since is None:
+            self.unsafe_since = now
+        if self.edition == 0 and (self.settled is not None or self.handled is not None):
+            self.edition = seq
+
+    def drop(self, path: str, seq: int) -> bool:
+        """Note that a member is gone; return whether it was one."""
+        if self.members.pop(path, None) is None:
+            return False
+        self.removed = seq
+        return True
+
+    def listing(self) -> Listing:
+        """Return the facts of all members, sorted by path."""
+        facts = [m.fact for _, m in sorted(self.members.items()) if m.fact is not None]
+        return Listing(tuple(facts))
+
+    def choose(self, layouts: tuple[Layout, ...], rel: str) -> None:
+        """Let a member's name tell the layout: the first that fits all it knows."""
+        base = self.name.rpartition("/")[2]
+        is_group = self.scope == "group"
+        for which, layout in enumerate(layouts):
+            if layout is self.layout:
+                return
+            named = fits(layout.folder, base) or fits(layout.file, base)
+            is_named = fits(layout.group, rel) if is_group else named
+            by_signs = not (layout.folder or layout.file or layout.group or is_group)
+            if not (is_named or (by_signs and layout.signs)):
+                continue
+            self.met |= {(which, i) for i, text in enumerate(layout.signs) if fits(text, rel)}
+            if sum(kind == which for kind, _ in self.met) == len(layout.signs):
+                self.layout = layout
+                return
