@@ -315,9 +315,18 @@ class Brain:
             self.eyes.committed(manifest.checkpoint, listing)
             self.runs.saw_commit(manifest, notes)
         editions.void, editions.refused, editions.committed = [], [], []
+        if editions.catalogued and self.eyes.scanned_once:
+            self._forget_absent(notes)
         if editions.catalogued and self.eyes.scanned_once and self.recalled.editions:
             awaited = {view.checkpoint for view in self.eyes.views()}
             editions.drop_recalled(awaited, notes)
+
+    def _forget_absent(self, notes: Notebook) -> None:
+        """Forget what is safe and not on this disk any more: nobody will ask for it here."""
+        for checkpoint in [name for name in self.editions.safe if not self.eyes.knows(name)]:
+            self.editions.removed(checkpoint, notes)
+            self.runs.forgot(checkpoint)
+            self.eyes.forget(checkpoint)
 
     # Orders -------------------------------------------------------------------------------------
 

@@ -56,6 +56,20 @@ class Eyes:
         """Whether the first full listing of the root is in."""
         return self._gaze.scanned_once
 
+    @property
+    def overflows(self) -> int:
+        """How often events were lost."""
+        return self._gaze.overflows
+
+    @property
+    def rescans(self) -> int:
+        """How many listings of the whole root came in."""
+        return self._gaze.rescans
+
+    def polled(self) -> tuple[str, ...]:
+        """Return the subtrees that send no events."""
+        return tuple(sorted(self._gaze.scans.polled))
+
     # What happened ------------------------------------------------------------------------------
 
     def hear(self, message: Message, now: float) -> None:
@@ -118,6 +132,14 @@ class Eyes:
     def remember(self, checkpoint: str, listing: Listing) -> None:
         """Note that this content was handled in an earlier life: it is never settled again."""
         self._gaze.census.keep(checkpoint, listing)
+
+    def knows(self, checkpoint: str) -> bool:
+        """Return whether anything of this name is on the disk, as far as was seen."""
+        return checkpoint in self._gaze.census.units
+
+    def forget(self, checkpoint: str) -> None:
+        """This name is not on the disk any more: what was handled of it is nothing to remember."""
+        self._gaze.census.handled.pop(checkpoint, None)
 
     def hurry(self, on: bool) -> None:  # noqa: FBT001 - one switch, named at every call
         """Shorten quiet times (while draining), or give them back."""

@@ -62,6 +62,8 @@ class Gaze:
         #: What the message just before said was gone: a rename comes as a pair.
         self.departed: Departed | None = None
         self.scanned_once = False
+        self.overflows = 0
+        self.rescans = 0
 
     def place(self, path: str, *, is_folder: bool = False) -> Place:
         """Return where a path belongs, after moving everything that this taught us to move."""

@@ -124,6 +124,7 @@ def scanned(gaze: Gaze, message: Scanned, now: float) -> None:
     if path == "" and message.recursive:
         gaze.bystanders.prune(path, seen)
         gaze.scanned_once = True
+        gaze.rescans += 1
 
 
 def _found(gaze: Gaze, fact: FileFact, asked: int, now: float, *, first: bool) -> None:
@@ -229,6 +230,7 @@ def looked_aside(gaze: Gaze, facts: tuple[FileFact, ...]) -> None:
 
 def overflowed(gaze: Gaze, now: float) -> None:
     """List everything, and trust no order of events that was not looked at before some were lost."""
+    gaze.overflows += 1
     gaze.scans.want("", now)
     for name in list(gaze.open):
         unit = gaze.census.units[name]

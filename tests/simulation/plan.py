@@ -1,0 +1,116 @@
+"""What kind of night it is to be: everything that is chosen before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from ckptsyncd.core.facts import Limits
+from ckptsyncd.core.policy import Policy
+from tests.simulation.trainer import STYLES
+
+S3 = Limits(1, 1000, 1000, 100_000)
+#: One stream of pieces in order, as a resumable upload is.
+STREAM = Limits(8, 1000, 1000, 100_000, piece_multiple=8, pieces_in_parallel=False)
+#: Begun uploads cannot be dropped.
+BLOCKS = Limits(1, 1000, 1000, 100_000, can_abandon=False)
+#: Nothing is conditional: one writer only.
+PLAIN = Limits(
+    1, 1000, 1000, 100_000, create_only_finish=False, compare_and_set=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One night. Shares are between 0 and 1, times are seconds.
+
+    ``loss``: of events. ``fault``: of store calls that fail, ``late``: of those that time out and
+    take effect later. ``lag``: the most that an event is late. ``kills``, ``pauses``, ``stops``,
+    ``notices``, ``outages``, ``trainer_deaths``: how many. ``is_moved``: the run is restored on a
+    second machine while the first one lives on. ``is_forgetful``: the ledger may be lost.
+    """
+
+    seed: int
+    seconds: float
+    policy: Policy
+    limits: Limits
+    trainers: tuple[tuple[str, float, int], ...]
+    loss: float = 0.0
+    overflows: int = 0
+    fault: float = 0.0
+    late: float = 0.0
+    lag: float = 0.05
+    latency: float = 0.1
+    kills: int = 0
+    pauses: int = 0
+    stops: int = 0
+    notices: int = 0
+    outages: int = 0
+    gone: int = 0
+    trainer_deaths: int = 0
+    is_moved: bool = False
+    is_forgetful: bool = False
+    has_lease: bool = True
+    has_links: bool = True
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing goes wrong in the store, and the daemon is left alone."""
+        rough = self.fault or self.late or self.outages or self.gone
+        return not (rough or self.kills or self.stops or self.is_moved)
+
+    @property
+    def is_plain_sight(self) -> bool:
+        """Whether the daemon can see everything that the trainers do, all the time."""
+        hidden = self.loss or self.overflows or self.pauses or self.kills or self.stops
+        return not (hidden or self.is_moved or self.trainer_deaths) and self.has_lease
+
+
+def plan_of(seed: int) -> Plan:
+    """Return the night that belongs to a seed."""
+    chance = Random(f"plan {seed}")
+
+    def maybe(share: float, most: int) -> int:
+        return chance.randint(1, most) if chance.random() < share else 0
+
+    calm = chance.random() < 0.15
+    moved = not calm and chance.random() < 0.35
+    limits = chance.choice((S3, S3, STREAM, BLOCKS) if moved else (S3, S3, STREAM, BLOCKS, PLAIN))
+    return Plan(
+        seed=seed,
+        seconds=chance.choice((60.0, 120.0, 200.0)),
+        policy=_policy(chance),
+        limits=limits,
+        trainers=tuple(_trainer(chance) for _ in range(chance.choice((1, 1, 2, 2, 3)))),
+        loss=chance.choice((0.0, 0.0, 0.3, 0.3)),
+        overflows=maybe(0.2, 2),
+        fault=0.0 if calm else chance.choice((0.0, 0.05, 0.1, 0.3)),
+        late=0.0 if calm else chance.choice((0.0, 0.03, 0.1)),
+        lag=chance.choice((0.02, 0.3, 2.0)),
+        latency=chance.choice((0.02, 0.1, 0.5, 2.0)),
+        kills=0 if calm else maybe(0.5, 4),
+        pauses=maybe(0.2, 2),
+        stops=0 if calm else maybe(0.2, 2),
+        notices=maybe(0.2, 2),
+        outages=0 if calm else maybe(0.3, 2),
+        gone=0 if calm else maybe(0.2, 3),
+        trainer_deaths=maybe(0.4, 3),
+        is_moved=moved,
+        is_forgetful=chance.random() < 0.3,
+        has_lease=chance.random() < 0.8,
+        has_links=chance.random() < 0.85,
+    )
+
+
+def _policy(chance: Random) -> Policy:
+    return Policy(
+        whole_bytes=chance.choice((0, 30, 30, 1000)),
+        piece_bytes=chance.choice((16, 32, 64)),
+        hands=chance.choice((1, 2, 4, 4)),
+        backlog=chance.choice(("newest", "newest", "keep-all")),
+        companions=chance.random() < 0.3,
+    )
+
+
+def _trainer(chance: Random) -> tuple[str, float, int]:
+    return (chance.choice(sorted(STYLES)), chance.choice((4.0, 10.0, 25.0)), chance.randint(1, 3))
