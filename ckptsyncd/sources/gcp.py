@@ -72,8 +72,11 @@ class GcpKey:
         answer = self._asked()
         if isinstance(answer, Silence):
             return unknown(answer.text)
+        if answer.status in _AGAIN:
+            reason = f"Google's metadata server answers {answer.status}"
+            return unknown(reason, answer.wait_seconds or AGAIN_SECONDS)
         if FLAVOUR.lower() not in answer.headers:
-            return unknown("what answers is not Google's metadata server", MISSING_SECONDS)
+            return unknown("what answers is not Google's metadata server")
         return self._missing(answer) or self._judged(answer)
 
     def _asked(self) -> Answer | Silence:
@@ -96,9 +99,6 @@ class GcpKey:
 
     def _judged(self, answer: Answer) -> Poll:
         """Return what a value means; the tag is kept only with a value that was read."""
-        if answer.status in _AGAIN:
-            reason = f"Google's metadata server answers {answer.status}"
-            return unknown(reason, answer.wait_seconds or AGAIN_SECONDS)
         doubt = no_metadata(answer, "Google's metadata server")
         if doubt is not None:
             return doubt

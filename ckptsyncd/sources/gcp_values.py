@@ -113,7 +113,7 @@ def stopping(state: str, since: str, duration: str) -> Announcement:
     at_wall = None
     if state.upper() == "PENDING_STOP" and start is not None and seconds is not None:
         at_wall = start + seconds
-    name = f"gcp-stop:{shown(since) or shown(state)}"
+    name = f"gcp-stop:{shown(since)}"
     text = f"this machine is being stopped ({shown(state)})"
     return Announcement(name, "binding", text, at_wall, deadlines.GCP_STOPPING)
 

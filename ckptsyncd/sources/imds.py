@@ -131,7 +131,7 @@ class Imds:
         token = text_of(answer.body)
         life = answer.headers.get(LIFE_HEADER.lower(), "")
         if not (re.fullmatch("[!-~]+", token) and re.fullmatch("[0-9]{1,6}", life)):
-            return unknown("what answers the token request is not EC2", ABSENT_SECONDS)
+            return unknown("what answers the token request is not EC2")
         seconds = float(life)
         return _Access(token, "", now.boot + RENEW_AT * seconds, now.boot + seconds)
 

@@ -29,7 +29,7 @@ from ckptsyncd.sources.dates import wall_of
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 2.0
 MOST_BYTES = 64 * 1024
-#: A service that is switched off, or not what it seems, is asked again this often, for ever.
+#: A service that is switched off on purpose is asked again this often, for ever.
 ABSENT_SECONDS = 30.0
 #: However long a service asks us to stay away: a 30 s notice would be missed.
 MOST_WAIT_SECONDS = 5.0
@@ -174,7 +174,7 @@ def no_metadata(answer: Answer, service: str) -> Poll | None:
     404 is for the caller to judge: on some clouds it is the word for "nothing".
     """
     if answer.status in _REDIRECT:
-        return unknown(f"{service} redirects: a proxy answers in its place", ABSENT_SECONDS)
+        return unknown(f"{service} redirects: a proxy answers in its place")
     if answer.status == _OK and is_page(answer.body):
         return unknown(f"{service} answers with a web page: a proxy answers in its place")
     if answer.status not in (_OK, 404):

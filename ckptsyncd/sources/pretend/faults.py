@@ -110,9 +110,9 @@ def _extra(make: Make, _argument: str) -> Reply:
     return _with(reply, json.dumps(fields).encode())
 
 
-def _unsigned(make: Make, _argument: str) -> Reply:
+def _headless(make: Make, argument: str) -> Reply:
     reply = make()
-    known = {k: v for k, v in reply.headers.items() if k.lower() != "metadata-flavor"}
+    known = {k: v for k, v in reply.headers.items() if k.lower() != argument.lower()}
     return replace(reply, headers=known)
 
 
@@ -137,6 +137,6 @@ KINDS: Mapping[str, Callable[[Make, str], Reply]] = {
     "extra": _extra,
     "date": lambda make, argument: _with(make(), Date=argument),  # the header
     "etag": lambda make, argument: _with(make(), ETag=argument),  # the tag
-    "unsigned": _unsigned,
+    "headless": _headless,  # the header that is missing
     "body": lambda make, argument: _with(make(), argument.encode()),  # the body
 }
