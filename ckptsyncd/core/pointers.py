@@ -105,7 +105,8 @@ def _written(pointer: Pointer, checkpoint: str, step: int | None) -> Pointer | N
     if is_step and step is not None and int(old) == step:
         return pointer
     new = name if not is_step else "" if step is None else str(step)
-    if not new or not _means_newest(pointer.path) or ("/" in new) != ("/" in old):
+    alike = _DIGITS.sub("#", new) == _DIGITS.sub("#", old)
+    if not alike or not _means_newest(pointer.path):
         return None
     return replace(pointer, text=pointer.text.replace(old, new))
 

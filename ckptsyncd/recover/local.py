@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.manifest import StoredFile
+from ckptsyncd.errors import PathRefused
 from ckptsyncd.recover.crew import each
 from ckptsyncd.recover.ground import entered
 from ckptsyncd.recover.plan import Plan, Unit
@@ -77,6 +78,8 @@ def _differs(root: Path, stored: StoredFile) -> str:
             return "" if same_bytes else f"{stored.path!r} has other content"
     except FileNotFoundError:
         return f"{stored.path!r} is missing"
+    except PathRefused:
+        return f"{stored.path!r} lies behind a link or a file"
 
 
 def _sum(here: int, name: str) -> int:
@@ -96,6 +99,8 @@ def _left_over(root: Path, units: tuple[Unit, ...], known: set[str]) -> dict[str
 
 
 def _walked(root: Path, directory: str) -> Iterator[str]:
+    if (root / directory).is_symlink():
+        return
     for place, inner, found in os.walk(root / directory):
         links = [name for name in inner if Path(place, name).is_symlink()]
         for name in (*found, *links):
