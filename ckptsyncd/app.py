@@ -33,12 +33,15 @@ from ckptsyncd.edge.lease import ignore_sigio
 from ckptsyncd.edge.ledger import Ledger, scope_of
 from ckptsyncd.edge.lock import Locks, lock_root
 from ckptsyncd.edge.loop import Loop
+from ckptsyncd.edge.notices import Notices
 from ckptsyncd.edge.scanner import Scanner
 from ckptsyncd.edge.trainer import Trainer
 from ckptsyncd.edge.watcher import Watcher
 from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
 from ckptsyncd.formats import check
 from ckptsyncd.settings import Settings
+from ckptsyncd.sources.detect import detected, small_file
+from ckptsyncd.sources.open import Wanted, opened
 from ckptsyncd.stores.open import open_store
 from ckptsyncd.stores.s3.options import S3Options
 
@@ -63,6 +66,7 @@ class Program:
     loop: Loop = field(init=False)
     scanner: Scanner = field(init=False)
     watcher: Watcher | None = None
+    notices: Notices | None = None
     started_at: float = field(init=False)
     refusal: CkptsyncdError | None = None
 
@@ -113,6 +117,15 @@ class Program:
         self.watcher = Watcher(Path(self.settings.dir), self._seen, poll=poll)
         self.watcher.start()
 
+    def listen(self) -> None:
+        """Begin to poll the notice sources of this machine."""
+        environment = dict(os.environ)
+        wanted = Wanted(providers=self.settings.sources, notice_file=self.settings.notice_file)
+        sources = opened(wanted, detected(environment, small_file), environment)
+        uniform = random.SystemRandom().random
+        self.notices = Notices(sources, self.inbox.put, self.clock, uniform)
+        self.notices.start()
+
     def _seen(self, message: Message) -> None:
         if isinstance(message, RootLost) and message.present:
             try:
@@ -130,6 +143,8 @@ class Program:
         """Let go of the watch, the ledger and the locks. Hands that are stuck are left behind."""
         if self.watcher is not None:
             self.watcher.stop()
+        if self.notices is not None:
+            self.notices.stop()
         self.scanner.stop(1.0)
         self.ledger.close()
         self.locks.release()
@@ -154,6 +169,7 @@ def run(settings: Settings, command: Sequence[str] = ()) -> int:
 
     try:
         program.watch()
+        program.listen()
         trainer = Trainer(command, ended) if command else None
         _obey_signals(program, trainer)
         code = program.loop.run()

@@ -28,8 +28,8 @@ _SAFE_IN_KEYS = "/-_.~=+,@:()[]{} "
 
 def quoted(name: str) -> str:
     """Return a checkpoint's or series' name as one path component, the same for everybody."""
-    if name in ("", ".", ".."):
-        return "%root" + name
+    if name in ("", "."):
+        return "%root"
     raw = name.encode("utf-8", "surrogateescape")
     text = quote(raw, safe="-_.~=+,@")
     if len(text) <= MAX_QUOTED_BYTES:
