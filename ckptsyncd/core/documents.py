@@ -16,6 +16,7 @@ from ckptsyncd.core.manifest import (
     as_object,
     as_text,
     parse_json,
+    safe_checkpoint,
     safe_path,
 )
 
@@ -58,7 +59,7 @@ class Claim:
         """Return the claim in ``data``; raises Never."""
         row = _load(data)
         return cls(
-            checkpoint=safe_path(row.get("checkpoint")),
+            checkpoint=safe_checkpoint(row.get("checkpoint")),
             edition=as_int(row, "edition", 1),
             series=as_text(row, "series"),
             save_id=as_text(row, "save_id"),
@@ -108,7 +109,7 @@ class Latest:
         pairs = [as_list(pair) for pair in as_list(row.get("epochs"))]
         return cls(
             series=as_text(row, "series"),
-            checkpoint=safe_path(row.get("checkpoint")),
+            checkpoint=safe_checkpoint(row.get("checkpoint")),
             edition=as_int(row, "edition", 1),
             rank=(
                 as_int(named, "lineage", 0),
@@ -187,7 +188,7 @@ class Pointers:
         rows = [as_object(item) for item in as_list(row.get("pointers"))]
         return cls(
             series=as_text(row, "series"),
-            checkpoint=safe_path(row.get("checkpoint")),
+            checkpoint=safe_checkpoint(row.get("checkpoint")),
             edition=as_int(row, "edition", 1),
             pointers=tuple(
                 Pointer(safe_path(item.get("path")), as_text(item, "kind"), as_text(item, "text"))
@@ -244,7 +245,7 @@ class Restorations:
         return cls(
             tuple(
                 Restored(
-                    checkpoint=safe_path(row.get("checkpoint")),
+                    checkpoint=safe_checkpoint(row.get("checkpoint")),
                     edition=as_int(row, "edition", 1),
                     series=as_text(row, "series"),
                     lineage=as_int(row, "lineage", 0),

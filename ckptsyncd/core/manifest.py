@@ -102,6 +102,11 @@ def safe_path(path: object) -> str:
     return path
 
 
+def safe_checkpoint(name: object) -> str:
+    """Return a checkpoint's name: a safe path, or ``.`` for the watch root itself."""
+    return "." if name == "." else safe_path(name)
+
+
 def _is_name(text: str) -> bool:
     """Return whether a text can be a name on disk: a lone surrogate may stand for one byte only."""
     try:
@@ -176,7 +181,7 @@ def decode(data: bytes) -> Manifest:
         raise Never(msg, hint="install a newer ckptsyncd")
     writer = as_object(document.get("writer"))
     return Manifest(
-        checkpoint=safe_path(document.get("checkpoint")),
+        checkpoint=safe_checkpoint(document.get("checkpoint")),
         edition=as_int(document, "edition", 1),
         series=_as_name(document, "series"),
         step=None if document.get("step") is None else as_int(document, "step", 0),

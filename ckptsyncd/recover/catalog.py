@@ -192,7 +192,8 @@ def _is_tombstone(data: bytes) -> bool:
 def _broken(key: str, reason: str) -> Broken:
     quoted, edition = names.parse_manifest_key(key) or (key, 0)
     name = unquote_to_bytes(quoted).decode("utf-8", "surrogateescape")
-    return Broken(key, name, edition, reason)
+    is_root = quoted == names.quoted(".")
+    return Broken(key, "." if is_root else name, edition, reason)
 
 
 def _grouped(entries: list[Entry]) -> tuple[Series, ...]:

@@ -8,6 +8,7 @@ another for this file system, none lies in our own directory.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from posixpath import basename
@@ -108,8 +109,8 @@ def plan_of(manifest: Manifest, request: RestoreRequest, folds: Folds) -> Plan:
     warnings = tuple(
         f"the link {s.path!r} leads out of the directory ({s.target!r}): not made" for s in outside
     )
-    checkpoint = "" if _is_flat(manifest.layout) else manifest.checkpoint
-    units = _units(checkpoint, files, links, directories)
+    top = _top_of(manifest)
+    units = _units(top, (*files, *links, *directories))
     return Plan(files, links, directories, units, partial, warnings)
 
 
@@ -169,27 +170,34 @@ def _parents(path: str) -> list[str]:
     return [path[:end] for end, letter in enumerate(path) if letter == "/"]
 
 
-def _is_flat(layout: str) -> bool:
-    """Return whether a checkpoint of this layout shares its directory with other things."""
-    return any(known.name == layout and known.claims == "flat" for known in BUILT_IN)
+def _top_of(manifest: Manifest) -> Callable[[str], str]:
+    """Return the function that tells for a path what it is renamed into place with.
 
-
-def _units(
-    checkpoint: str,
-    files: tuple[StoredFile, ...],
-    links: tuple[StoredFile, ...],
-    directories: tuple[StoredFile, ...],
-) -> tuple[Unit, ...]:
-    """Return what is renamed as one; what is not in the checkpoint's own directory one by one.
-
-    Whatever the trainer wrote last (its marker) comes last, links after all files.
+    That is the checkpoint's own directory where it has one to itself, the top-level entry where the
+    checkpoint is the watch root, and else the path alone.
     """
-    inside = checkpoint + "/"
-    inner = [s for s in (*files, *links) if checkpoint and s.path.startswith(inside)]
-    is_directory = bool(inner) or any(d.path == checkpoint for d in directories)
-    beside = [s for s in (*files, *links) if not checkpoint or not s.path.startswith(inside)]
-    ranked = [((s.kind == "symlink", s.mtime_ns), Unit(s.path, s.kind)) for s in beside]
-    if is_directory:
-        newest = max((s.mtime_ns for s in inner if s.kind == "file"), default=0)
-        ranked.append(((False, newest), Unit(checkpoint, "directory")))
-    return tuple(unit for _, unit in sorted(ranked, key=lambda row: (row[0], row[1].path)))
+    if any(known.name == manifest.layout and known.claims == "flat" for known in BUILT_IN):
+        return str
+    if manifest.checkpoint == ".":
+        return lambda path: path.partition("/")[0]
+    inside = manifest.checkpoint + "/"
+    return lambda path: manifest.checkpoint if path.startswith(inside) else path
+
+
+def _units(top: Callable[[str], str], rows: tuple[StoredFile, ...]) -> tuple[Unit, ...]:
+    """Return what is renamed as one, in the order of placing.
+
+    Whatever the trainer wrote last (its marker) comes last, links after all files. A directory with
+    others of these in it is no such thing itself: it is made on the way to them.
+    """
+    ranks: dict[Unit, tuple[bool, int]] = {}
+    for stored in rows:
+        path = top(stored.path)
+        is_whole = path == stored.path and stored.kind != "directory"
+        unit = Unit(path, stored.kind if is_whole else "directory")
+        newest = stored.mtime_ns if stored.kind == "file" else 0
+        rank = (unit.kind == "symlink", newest)
+        ranks[unit] = max(ranks.get(unit, rank), rank)
+    ways = {way for unit in ranks for way in _parents(unit.path)}
+    units = (unit for unit in ranks if unit.path not in ways)
+    return tuple(sorted(units, key=lambda unit: (ranks[unit], unit.path)))

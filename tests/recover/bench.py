@@ -76,7 +76,7 @@ def manifest_of(root: Path, checkpoint: str, *paths: str, edition: int = 1) -> M
     return Manifest(
         checkpoint=checkpoint,
         edition=edition,
-        series=checkpoint.rpartition("/")[0],
+        series=checkpoint.rpartition("/")[0] or ".",
         step=int(digits) if digits else None,
         after_step=-1,
         lineage=0,

@@ -86,6 +86,26 @@ def test_a_model_shares_its_directory(tmp_path: Path) -> None:
     assert (here / "run/checkpoint-4/trainer_state.json").is_file()
 
 
+def test_the_watch_root_may_be_the_checkpoint(tmp_path: Path) -> None:
+    """A checkpoint that fills the whole watch root is put there entry by entry, last written last.
+
+    Directories come as one; what else lies in the target stays.
+    """
+    there, here = tmp_path / "there", tmp_path / "here"
+    bench.write(there, "0/shard", b"shard")
+    bench.write(there, "0/more", b"more")
+    bench.write(there, ".snapshot_metadata", b"marker", mtime_ns=bench.MTIME_NS + 1)
+    store = MemoryStore()
+    bench.commit(store, there, ".", "0/shard", "0/more", ".snapshot_metadata")
+    bench.write(here, "train.log", b"log")
+    result = restore(store, here, RestoreRequest(), pace=bench.pace())
+    assert result.placed == ("0", ".snapshot_metadata")
+    assert bench.tree(here, "0") == bench.tree(there, "0")
+    assert (here / "train.log").read_bytes() == b"log"
+    kept = restore(store, here, RestoreRequest(checkpoint="."), pace=bench.pace())
+    assert kept.kept == result.placed
+
+
 def test_holes_stay_holes(tmp_path: Path) -> None:
     """A sparse file takes no more room than it did."""
     there, here = tmp_path / "there", tmp_path / "here"
