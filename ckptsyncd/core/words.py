@@ -28,6 +28,8 @@ _HIDDEN = "[hidden]"
 _SURROGATE = 0xDC00
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _KIB = 1024.0
+#: A rate near zero makes estimates that say nothing (guessed: three years).
+_AGES = 1e8
 _SECONDS = (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1))
 #: From here on a tenth more or less says nothing.
 _TENTHS_END = 99.95
@@ -79,6 +81,8 @@ def duration_words(seconds: float) -> str:
     """Return a duration as people say it: ``0.4 s``, ``38 s``, ``2 min 5 s``, ``3 h 10 min``."""
     if seconds < _TENTHS_OF_SECONDS_END:
         return f"{seconds:.1f} s".replace("0.0 s", "0 s") if seconds > 0 else "0 s"
+    if seconds > _AGES:
+        return "ages"
     whole = round(seconds)
     for unit, size, smaller, small in _SECONDS:
         if whole >= size:

@@ -21,6 +21,7 @@ from ckptsyncd.report.status_json import DaemonView
 _MOST_ROWS = 8
 _MOST_SAFE = 2
 _WIDEST_LABEL = 28
+_MOST_SERIES = 3
 _COLOURS = {"good": "32", "busy": "36", "bad": "31;1", "warn": "33", "dim": "2", "bold": "1"}
 _TONES = {"safe": "good", "uploading": "busy", "sealing": "busy", "parked": "warn"}
 _DONE = ("safe", "superseded", "vanished")
@@ -58,7 +59,11 @@ def lines(
 
 def summary(snapshot: Snapshot, now: float) -> str:
     """Return one line: ``running: step 4200 safe 38 s ago; step 4300 at 61 %, 12 s left``."""
-    parts = [_sentence(snapshot, series, now) for series in _series_of(snapshot)[:3]]
+    names = _series_of(snapshot)
+    parts = [
+        (f"{name}: " if len(names) > 1 else "") + _sentence(snapshot, name, now)
+        for name in names[:_MOST_SERIES]
+    ]
     if snapshot.store_failing:
         parts.insert(0, f"store failing: {snapshot.store_failing}")
     told = "; ".join(parts) or "nothing seen yet"

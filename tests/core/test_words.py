@@ -42,6 +42,7 @@ def test_sizes(count: float, words: str) -> None:
         (3599.7, "1 h"),
         (11400, "3 h 10 min"),
         (1e6, "11 d 13 h"),
+        (float("inf"), "ages"),
     ],
 )
 def test_durations(seconds: float, words: str) -> None:
