@@ -57,13 +57,12 @@ MAY_KNOW: dict[str, set[str]] = {
 GUESTS: dict[str, set[str]] = {
     "boto3": {"stores.s3"},
     "botocore": {"stores.s3"},
-    "urllib3": {"stores.s3"},
+    "urllib3": {"sources.wire", "stores.s3"},
     "click": {"cli"},
     "structlog": {"report", "app"},
     "prometheus_client": {"report.metrics"},
     "inotify_simple": {"edge.watcher"},
-    "awscrt": {"checksum"},
-    "urllib3": {"sources.wire"},
+    "awscrt": {"checksum", "stores.s3"},
     "tomli": {"settings"},
 }
 

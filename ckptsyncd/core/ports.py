@@ -110,7 +110,10 @@ class Store(Protocol):
         ...
 
     def list(self, prefix: str) -> Iterator[ObjectFact]:
-        """Yield every object whose key starts with ``prefix``, in the order of their keys."""
+        """Yield every object whose key starts with ``prefix``, in no order to rely on.
+
+        S3 itself sorts by key; its directory buckets and SeaweedFS do not.
+        """
         ...
 
     def uploads(self, prefix: str) -> Iterable[Begun]:

@@ -25,6 +25,11 @@ class Answered:
     told: dict[str, str]
     answer: Params
     crc64nvme: int
+    is_checked: bool
+
+    def compared(self, key: str, body: Body) -> int:
+        """Return the checksum if the body says the same, or the server did; else raise Again."""
+        return self.crc64nvme if self.is_checked else check_sent(key, self.crc64nvme, body)
 
     def stored(self, key: str, size: int, nonce: str | None) -> ObjectFact:
         """Return the fact of the object that this answer stands for; nothing of it is proved."""
@@ -76,21 +81,29 @@ class Keeper:
         return self.encryption() | ({"StorageClass": storage_class} if storage_class else {})
 
     def send(self, verb: str, key: str, body: Body, check: str, extra: Params) -> Answered:
-        """Send a body with this check; what the body raises passes through."""
+        """Send a body with this check; what the body raises passes through.
+
+        The answer's checksum is that of the bytes sent, not yet compared with the body's own.
+        """
         told = declared(check, body)
         sent = SentBody(body, summing=check != "crc64nvme")
-        signed = None if not check else check == "sha256"
+        signed = check == "sha256"  # a hash that the server was seen to ignore protects nothing
         full = self._root + key
         answer = self._wire.ask(verb, key, sent=sent, signed=signed, Key=full, **told, **extra)
         checked = from_base64(told.get("ChecksumCRC64NVME"))
-        if checked is None:
-            checked = check_sent(key, sent.crc64nvme, body)
-        return Answered(told, answer, checked)
+        total = sent.crc64nvme if checked is None else checked
+        return Answered(told, answer, total, is_checked=checked is not None)
 
     def put(self, key: str, body: Body, nonce: str | None, extra: Params) -> ObjectFact:
-        """Put a whole object and return its fact, proved."""
+        """Put a whole object and return its fact, proved; what is wrong does not stay."""
         check = self.found().put_check
-        stored = self.send("put_object", key, body, check, extra).stored(key, body.length, nonce)
+        sent = self.send("put_object", key, body, check, extra)
+        stored = sent.stored(key, body.length, nonce)
+        try:
+            sent.compared(key, body)
+        except Again:
+            self._withdraw(stored)
+            raise
         if check:
             return replace(stored, checked=check)
         try:
@@ -110,12 +123,20 @@ class Keeper:
             checked = check or self.unchecked()
             if same and checked == "read back":
                 same = self._reader.sum(stored.key, stored.size) == stored.crc64nvme
-            if not same and fact.version.strip('"') == stored.version.strip('"'):
-                self._wire.ask("delete_object", stored.key, Key=self._root + stored.key)
         except Again as error:
             error.ambiguous = True
             raise
         if not same:
+            self._withdraw(stored)
             msg = f"{stored.key}: the store holds other bytes than it was sent"
             raise Gone(msg)
         return replace(stored, version=fact.version, checked=checked)
+
+    def _withdraw(self, stored: ObjectFact) -> None:
+        """Remove what was just stored and is not right, unless somebody else has replaced it."""
+        try:
+            there = self._reader.head(stored.key).version.strip('"')
+        except Missing:
+            return
+        if there == stored.version.strip('"'):
+            self._wire.ask("delete_object", stored.key, Key=self._root + stored.key)

@@ -27,7 +27,7 @@ from ckptsyncd.stores.checks import (
     not_adding_up,
 )
 from ckptsyncd.stores.memory import BytesBody
-from ckptsyncd.stores.s3.keeping import Answered, Keeper
+from ckptsyncd.stores.s3.keeping import Keeper
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.probe import beginning_of, whole_params
 from ckptsyncd.stores.s3.reading import NONCE, Reader
@@ -100,7 +100,7 @@ class S3Store:
         part = {"UploadId": begun.token, "PartNumber": piece.index + 1}
         sent = self._keeper.send("upload_part", begun.key, body, check, part)
         token = f"{sent.answer.get('ETag', '')} {sent.told.get('ChecksumCRC32C', '')}".strip()
-        return Receipt(piece.index, piece.length, sent.crc64nvme, token)
+        return Receipt(piece.index, piece.length, sent.compared(begun.key, body), token)
 
     def finish(
         self, begun: Begun, receipts: Sequence[Receipt], crc64nvme: int, *, create_only: bool
@@ -130,7 +130,8 @@ class S3Store:
         except Gone:
             self.abandon(begun)
             raise
-        stored = Answered({}, answer, crc64nvme).stored(begun.key, begun.size, begun.nonce)
+        etag = str(answer.get("ETag", ""))
+        stored = ObjectFact(begun.key, begun.size, etag, crc64nvme, begun.nonce)
         if found.whole_check:
             return replace(stored, checked=found.whole_check)
         try:

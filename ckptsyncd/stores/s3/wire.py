@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+from awscrt.exceptions import AwsCrtError
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
 from urllib3.exceptions import HTTPError
@@ -77,7 +78,7 @@ class Wire:
             parameters["Body"] = sent if len(sent) else b""
         try:
             answer: Params = getattr(client, verb)(Bucket=self.bucket, **parameters)
-        except (ClientError, BotoCoreError, HTTPError) as error:
+        except (ClientError, BotoCoreError, HTTPError, AwsCrtError) as error:
             if sent is not None and sent.fault is not None:
                 raise sent.fault from None
             raise classify(error, verb, key) from error
