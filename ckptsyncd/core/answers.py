@@ -62,10 +62,16 @@ def _pinned(case: Case, message: Pinned) -> None:
 
 def _compared(case: Case, message: RecordRead) -> None:
     progress.rival_read(case.edition, message.data)
+    _adopt(case)
 
 
 def _summed(case: Case, message: Summed) -> None:
     case.edition.sums[message.errand.path] = message.crc64nvme
+    _adopt(case)
+
+
+def _adopt(case: Case) -> None:
+    """Call the content safe if all its checksums are known and are the rival's."""
     rival = case.edition.rival
     if (
         rival is not None

@@ -222,6 +222,7 @@ class Brain:
     ) -> None:
         if isinstance(message, Probed):
             self.wishes.limits, self.description = message.limits, message.description
+            self.editions.store_can(message.limits)
         elif isinstance(message, KeysListed):
             self.editions.list_catalog(message.keys, notes)
         elif isinstance(message, UploadsListed):

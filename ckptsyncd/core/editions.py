@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ckptsyncd.core import memory, names, progress
 from ckptsyncd.core.edition import Edition, FileProgress
-from ckptsyncd.core.facts import Begun, Instant, Listing
+from ckptsyncd.core.facts import Begun, Instant, Limits, Listing
 from ckptsyncd.core.lifecycle import State
 from ckptsyncd.core.manifest import Manifest, StoredFile
 from ckptsyncd.core.memory import EditionRow, Recalled, SafeRow
@@ -34,6 +34,7 @@ class Editions:
     recalled: Recalled
     open: dict[tuple[str, str], Edition] = field(default_factory=dict)
     safe: dict[str, SafeRow] = field(default_factory=dict)
+    safe_since: dict[str, float] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     catalog: dict[str, set[int]] = field(default_factory=dict)
     catalogued: bool = False
@@ -44,6 +45,7 @@ class Editions:
     refused: list[tuple[str, str]] = field(default_factory=list)
     committed: list[tuple[Manifest, Listing]] = field(default_factory=list)
     uploads_begun: int = 0
+    can_abandon: bool = True
 
     # What the eyes saw --------------------------------------------------------------------------
 
@@ -64,7 +66,7 @@ class Editions:
         edition.state = "writing"
         notes.moved(edition, "settled", f"whole: {settled.evidence}")
         if self.policy.backlog == "newest" and not settled.found:
-            self._supersede(edition, notes)
+            self._supersede(edition.series, notes)
 
     def _replaces(self, edition: Edition, notes: Notebook) -> bool:
         """Make room for a new content of the same name; return whether it is new at all."""
@@ -75,10 +77,17 @@ class Editions:
                 self._drop(other, notes, "superseded", "written again before it was uploaded")
         return True
 
-    def _supersede(self, newest: Edition, notes: Notebook) -> None:
-        for other in list(self.open.values()):
-            waits = other.state == "settled" and not other.began and not other.settled.found
-            if waits and other is not newest and other.series == newest.series:
+    def _supersede(self, series: str, notes: Notebook) -> None:
+        """Give up what waits behind a newer save; they may settle in any order after a pause."""
+        waiting = [
+            edition
+            for edition in self.open.values()
+            if edition.state == "settled" and not edition.began and edition.series == series
+        ]
+        newest = max(waiting, key=lambda edition: edition.listing.saved_at)
+        for other in waiting:
+            is_older = other.listing.saved_at < newest.listing.saved_at
+            if is_older and not other.settled.found:
                 self._drop(other, notes, "superseded", f"{newest.checkpoint} goes first")
 
     def _rivals(self, edition: Edition) -> tuple[int, ...]:
@@ -171,13 +180,28 @@ class Editions:
         edition.number = manifest.edition
         edition.manifest = manifest
         self.catalog.setdefault(names.quoted(edition.checkpoint), set()).add(manifest.edition)
-        self.safe[edition.checkpoint] = SafeRow(manifest, edition.listing)
         notes.ledger.append(memory.forget_edition(edition.save_id))
-        notes.ledger.append(memory.safe_row(manifest, edition.listing))
+        if edition.settled_at >= self.safe_since.get(edition.checkpoint, float("-inf")):
+            self.safe[edition.checkpoint] = SafeRow(manifest, edition.listing)
+            self.safe_since[edition.checkpoint] = edition.settled_at
+            notes.ledger.append(memory.safe_row(manifest, edition.listing))
         self._abandon_uploads(edition, notes)
         self._close(edition)
         notes.moved(edition, "safe")
-        self.committed.append((manifest, edition.listing))
+        self.committed.append((manifest, self.safe[edition.checkpoint].listing))
+        self._outdate(edition, notes)
+
+    def _outdate(self, newer: Edition, notes: Notebook) -> None:
+        """Give up what settled earlier under the same name: it would be safe for nothing."""
+        for other in self.of(newer.checkpoint):
+            if other.settled_at <= newer.settled_at and self.policy.backlog == "newest":
+                self._drop(other, notes, "superseded", "a newer save of it is safe")
+
+    def store_can(self, limits: Limits) -> None:
+        """Take in what the store can do."""
+        self.can_abandon = limits.can_abandon
+        if not limits.can_abandon:
+            self.garbage.clear()
 
     def voided(self, edition: Edition, reason: str, notes: Notebook) -> None:
         """Give up an edition whose content changed under us; the eyes look for the next one."""
@@ -215,14 +239,16 @@ class Editions:
                 waiting.restart()
 
     def abandon(self, begun: Begun) -> None:
-        """Have a begun upload dropped in the store."""
-        self.garbage[Errand("abandon", begun.key, path=begun.token)] = begun
+        """Have a begun upload dropped in the store, where the store can; else it expires there."""
+        if self.can_abandon:
+            self.garbage[Errand("abandon", begun.key, path=begun.token)] = begun
 
     def removed(self, checkpoint: str, notes: Notebook) -> None:
         """Note that the trainer removed a checkpoint: what is in the store or pinned stays."""
         for edition in self.of(checkpoint):
             if not edition.pinned:
                 self._drop(edition, notes, "vanished", "removed before it could be pinned")
+        self.safe_since.pop(checkpoint, None)
         if self.safe.pop(checkpoint, None) is not None:
             notes.ledger.append(memory.forget_safe(checkpoint))
 

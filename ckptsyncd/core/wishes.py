@@ -176,7 +176,6 @@ class Wishes:
                 yield order
 
     def _chores(self) -> Iterator[HandOrder]:
-        if self.limits is not None and self.limits.can_abandon:
-            yield from self.editions.abandons()
+        yield from self.editions.abandons()
         if not self.ending.is_hasty:
             yield from self.beside.companions.values()

@@ -202,7 +202,7 @@ class Daemon:
         """Be killed: no answer comes any more, requests on their way may still arrive."""
         self.is_alive = False
         for order, reading in self.out.values():
-            if self.world.weather.random() < 0.5:
+            if self.world.weather.random() < self.world.plan.zombies:
                 self._ghost(order, reading)
         self.out.clear()
         self.machine.disk.process_died()

@@ -25,7 +25,7 @@ class Plan:
     """One night. Shares are between 0 and 1, times are seconds.
 
     ``loss``: of events. ``fault``: of store calls that fail, ``late``: of those that time out and
-    take effect later. ``lag``: the most that an event is late. ``kills``, ``pauses``, ``stops``,
+    take effect later. ``zombies``: of a killed daemon's requests that still arrive. ``lag``: the most that an event is late. ``kills``, ``pauses``, ``stops``,
     ``notices``, ``outages``, ``trainer_deaths``: how many. ``is_moved``: the run is restored on a
     second machine while the first one lives on. ``is_forgetful``: the ledger may be lost.
     """
@@ -39,6 +39,7 @@ class Plan:
     overflows: int = 0
     fault: float = 0.0
     late: float = 0.0
+    zombies: float = 0.5
     lag: float = 0.05
     latency: float = 0.1
     kills: int = 0
@@ -85,7 +86,9 @@ def plan_of(seed: int) -> Plan:
         loss=chance.choice((0.0, 0.0, 0.3, 0.3)),
         overflows=maybe(0.2, 2),
         fault=0.0 if calm else chance.choice((0.0, 0.05, 0.1, 0.3)),
-        late=0.0 if calm else chance.choice((0.0, 0.03, 0.1)),
+        # Without conditions, one's own late requests are a second writer.
+        late=0.0 if calm or limits is PLAIN else chance.choice((0.0, 0.03, 0.1)),
+        zombies=0.0 if limits is PLAIN else 0.5,
         lag=chance.choice((0.02, 0.3, 2.0)),
         latency=chance.choice((0.02, 0.1, 0.5, 2.0)),
         kills=0 if calm else maybe(0.5, 4),

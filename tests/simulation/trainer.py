@@ -134,7 +134,8 @@ class Trainer:
     def _patch(self, name: str) -> Steps:
         file = self.disk.open(name, truncate=False)
         self.opened.append(file)
-        is_mapped = self.random.random() < 0.5
+        # Without leases nobody can see a mapped writer: such a disk is not promised anything.
+        is_mapped = self.random.random() < 0.5 and self.disk.has_lease
         for offset in (0, 50, 100):
             file.patch(offset, self.content(50), stamp=offset == 0 or not is_mapped)
             yield self.random.choice((0.01, 0.3, 2.0))
