@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ckptsyncd.core import deadlines
+from ckptsyncd.core.deadlines import STALE_SECONDS
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.notices import Announcement, Poll
 from ckptsyncd.sources.bodies import digest, shown, text_of
@@ -34,7 +35,6 @@ class Tencent:
 
     def poll(self, now: Instant) -> Poll:
         """Ask once; 404 means "nothing"."""
-        del now  # the time is in the answer
         if self._wire is None:
             try:
                 address = self._resolve(HOST)
@@ -44,17 +44,22 @@ class Tencent:
         answer = self._wire.exchange("GET", KEY, {"Host": HOST})
         if isinstance(answer, Silence):
             return unknown(answer.text)
-        return no_metadata(answer, "Tencent's metadata service") or _judged(answer)
+        return no_metadata(answer, "Tencent's metadata service") or _judged(answer, now)
 
 
-def _judged(answer: Answer) -> Poll:
-    """Return what an answer announces; a time that cannot be read is one all the same."""
+def _judged(answer: Answer, now: Instant) -> Poll:
+    """Return what an answer announces; a time that cannot be read is one all the same.
+
+    A time hours ago was rather written in another zone than outlived: the default counts.
+    """
     if answer.status == 404:  # noqa: PLR2004
         return found_out((), answer)
     time = text_of(answer.body)
     if not time:
         return unknown("Tencent's metadata service answers with nothing")
     wall = wall_of(time, naive_hours=ZONE_HOURS)
+    if wall is not None and wall < (answer.server_wall or now.wall) - STALE_SECONDS:
+        wall = None
     name = f"tencent:{shown(time) if wall is not None else digest(answer.body)}"
     text = f"Tencent will release this instance at {shown(time)} (UTC+8)"
     return found_out((Announcement(name, "binding", text, wall, deadlines.TENCENT_SPOT),), answer)
