@@ -57,7 +57,7 @@ def _listed(
 
 def _add(facts: dict[str, FileFact], walked: Iterator[FileFact]) -> str:
     try:
-        facts.update((fact.path, fact) for fact in walked)
+        facts.update((fact.path, fact) for fact in walked)  # keeps what came before an error
     except OSError as error:
         return words(error)
     return ""

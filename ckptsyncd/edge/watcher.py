@@ -11,6 +11,7 @@ arriving together.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -100,10 +101,10 @@ class Watcher:
         if not self._thread.is_alive():
             self._close()
 
-    def turn(self, timeout_seconds: float) -> None:
+    def turn(self, most_seconds: float = CHECK_SECONDS) -> None:
         """Look after the root, wait for events so long at most, and post what they hint at."""
         self._seek_root()
-        events = self._events(timeout_seconds)
+        events = self._events(most_seconds if self._present else min(most_seconds, WAIT_SECONDS))
         self._batch.clear()
         for event in events:
             self._heed(event)
@@ -118,14 +119,15 @@ class Watcher:
 
     def _turn_or_go_blind(self) -> None:
         try:
-            self.turn(CHECK_SECONDS if self._present else WAIT_SECONDS)
+            self.turn()
         except OSError as error:
             self._go_blind(error)
 
     def _go_blind(self, error: OSError) -> None:
         """Go on without inotify: everything is polled, and the root is still looked after."""
         if self._inotify is not None:
-            self._inotify.close()
+            with contextlib.suppress(OSError):  # it is broken already
+                self._inotify.close()
         self._inotify = None
         self._reason = f"inotify failed: {error.strerror or error}"
         self._watches = Watches(self._root, _Nothing(), MASK, self._polled)
