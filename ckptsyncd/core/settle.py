@@ -69,6 +69,8 @@ class Written:
         """Return whether it was written after the other one."""
         if self.event and other.event:
             return self.event > other.event
+        if not (self.ctime_ns and other.ctime_ns):
+            return False  # one was not looked at yet: the look will tell
         return self.ctime_ns > other.ctime_ns
 
 
@@ -86,6 +88,7 @@ class View:
     """A checkpoint as a look found it at ``looked_at`` (boot seconds).
 
     ``changed_at``: when it was last seen to change. ``model``: the shape of its siblings.
+    ``is_busy``: a temporary name in it was written after everything else.
     ``is_complete_again``: it was whole before, and everything in it was written anew.
     ``is_rewritten``: it was seen at rest and written again, without ever settling.
     """
@@ -99,6 +102,7 @@ class View:
     is_arrived: bool = False
     is_explicit: bool = False
     is_frozen: bool = False
+    is_busy: bool = False
     is_unveiled: bool = False
     veil: str = ""
     model: Shape | None = None
@@ -220,7 +224,12 @@ def _ruled_out(view: View, patience: Patience) -> Verdict | None:
     if view.is_frozen:
         return Parked("files of it were removed and nothing was written since")
     missing = _gap(view.members)
-    return _or_parked(missing, view, patience) if missing else None
+    if missing:
+        return _or_parked(missing, view, patience)
+    end = view.changed_at + patience.quiet
+    if view.is_busy and view.looked_at < end:
+        return Waits(end, "a temporary file in it is being written")
+    return None
 
 
 def _gap(members: Iterable[MemberView]) -> str:
