@@ -16,6 +16,7 @@ from typing import Literal
 
 from ckptsyncd.core.manifest import StoredFile
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.words import count_words
 from ckptsyncd.errors import Missing, Never, NoCheckpoint, PathRefused, UsageError
 from ckptsyncd.recover.catalog import Broken, Catalog, Entry, read_catalog, read_manifest
 from ckptsyncd.recover.choose import fitting
@@ -102,11 +103,7 @@ def verify(
     progress, pace = progress or Silence(), pace or Pace()
     entries, broken = _meant(read_catalog(store, pace), request.checkpoint)
     judge = _Judge(store, request, progress, pace)
-    verdicts = chain(map(judge.unreadable, broken), map(judge.result, entries))
-    results = []
-    for result in verdicts:
-        progress.said(f"{result.title}: {words(result)}")
-        results.append(result)
+    results = chain(map(judge.unreadable, broken), map(judge.result, entries))
     return Verification(request.level, tuple(results))
 
 
@@ -183,7 +180,7 @@ class _Judge:
         if faults := self._meta(files):
             return replace(verdict, faults=_sorted(faults))
         read = [s for s in chosen(entry.title, files, self._request) if _key(s) not in self._sound]
-        faults = self._content(read)
+        faults = self._content(entry.title, read)
         self._sound |= {_key(stored) for stored in read} if not faults else set()
         total = sum(stored.size for stored in read)
         return replace(verdict, bytes_read=total, faults=_sorted(faults))
@@ -196,9 +193,10 @@ class _Judge:
         )
         return [fault for fault in found if fault]
 
-    def _content(self, files: Sequence[StoredFile]) -> list[Fault]:
+    def _content(self, title: str, files: Sequence[StoredFile]) -> list[Fault]:
         """Read the files in pieces, several at a time, and compare."""
         if files:
+            self._progress.said(f"reading {count_words(len(files), 'file')} of {title}")
             self._progress.began(len(files), sum(stored.size for stored in files), 0)
         stop = threading.Event()
         reader = Reader(self._store, replace(self._pace, stop=stop), self._progress.moved)

@@ -1,0 +1,62 @@
+"""What the commands share that look into a store without a daemon: its URL and its options.
+
+Flags, environment and config file are those of the settings' one table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from ckptsyncd.app import s3_options
+from ckptsyncd.core.ports import Store
+from ckptsyncd.errors import UsageError
+from ckptsyncd.settings import BY_NAME, DEFINITIONS, Definition, Settings
+from ckptsyncd.settings.gather import gathered, value_of
+from ckptsyncd.settings.kinds import Switch
+from ckptsyncd.settings.table import S3
+from ckptsyncd.stores.open import open_store
+
+_FLAGS = tuple(made for made in DEFINITIONS if made.group == S3)
+
+
+def store_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flags that say how a store is reached; they arrive as keywords."""
+    command = click.option("--config", metavar="FILE", help="Config file (TOML).")(command)
+    for made in reversed(_FLAGS):
+        command = _flag(made)(command)
+    return command
+
+
+def opened(url: str, flags: Mapping[str, Any]) -> Store:
+    """Return the store of a URL with the options that were said; UsageError where they are wrong.
+
+    Nothing is asked of the store yet.
+    """
+    said, _ = gathered(
+        {made.name: flags.get(made.name) for made in _FLAGS}, os.environ, flags.get("config")
+    )
+    values = {made.name: value_of(made, said[made.name]) for made in _FLAGS if made.name in said}
+    return open_store(url, s3=s3_options(Settings(**values)))
+
+
+def said_url(url: str | None) -> str:
+    """Return the URL that was given, or that of the environment or the default config file."""
+    if url:
+        return url
+    said, _ = gathered({}, os.environ, None)
+    if "url" not in said:
+        msg = "URL is missing: where the checkpoints are"
+        raise UsageError(msg, hint="name it, or set CKPTSYNCD_URL")
+    return str(value_of(BY_NAME["url"], said["url"]))
+
+
+def _flag(made: Definition) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    if isinstance(made.kind, Switch):
+        both = f"{made.flag}/--no-{made.flag[2:]}"
+        return click.option(both, made.name, default=None, help=made.help)
+    text = f"{made.help} [env: {made.variable}]"
+    return click.option(made.flag, made.name, metavar="TEXT", help=text)
