@@ -181,3 +181,21 @@ def test_switched_off_by_the_environment(bench: Bench) -> None:
     """The SDKs' own switch is honoured without a single request."""
     assert "AWS_EC2_METADATA_DISABLED" in verdict(asked(bench, door(bench, disabled=True)))
     assert bench.cloud.aws.requests == []
+
+
+def test_a_suspended_machine_comes_back(bench: Bench) -> None:
+    """Scenario 38: a token that died while we were frozen is replaced in the first poll."""
+    bench.cloud.aws.tokens = "required"
+    imds = door(bench)
+    asked(bench, imds)
+    bench.wait(7 * 86400.0)
+    assert is_none(asked(bench, imds))
+
+
+def test_a_token_dies_although_its_time_is_not_over(bench: Bench) -> None:
+    """Scenario 38: a clock that stood still meanwhile is overruled by EC2's 401."""
+    bench.cloud.aws.tokens = "required"
+    imds = door(bench)
+    asked(bench, imds)
+    bench.scene.advance(7 * 86400.0)
+    assert is_none(asked(bench, imds))

@@ -144,6 +144,8 @@ class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
+    # Head and body in one packet: else each answer waits 40 ms for a delayed acknowledgement.
+    wbufsize = -1
     server: Listener
 
     def do_GET(self) -> None:
