@@ -30,6 +30,7 @@ from ckptsyncd.core.messages import (
 from ckptsyncd.core.orders import Errand, Look, Scan
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.settle import Patience
+from ckptsyncd.core.shapes import kind_of
 from ckptsyncd.core.sightings import Sighting, UnitView
 from ckptsyncd.core.units import Unit
 
@@ -99,8 +100,8 @@ class Eyes:
     def void(self, checkpoint: str, now: float) -> None:
         """Note that a pinned edition of this name turned out changed while it was uploaded.
 
-        It is looked at again. After ``max_wait_saves`` of these, or ``max_wait_seconds`` after the first, the next
-        Settled asks for a copy.
+        It is looked at again. After ``max_wait_saves`` of these, or ``max_wait_seconds`` after
+        the first, the next Settled asks for a copy.
         """
         unit = self._gaze.census.units.get(checkpoint)
         if unit is None:
@@ -128,6 +129,7 @@ class Eyes:
         unit = self._gaze.census.units.get(checkpoint)
         if unit is not None:
             unit.voids, unit.first_void_at, unit.refusals = 0, None, 0
+        self._judge_again(like=kind_of(checkpoint))
 
     def remember(self, checkpoint: str, listing: Listing) -> None:
         """Note that this content was handled in an earlier life: it is never settled again."""
@@ -138,7 +140,7 @@ class Eyes:
         return checkpoint in self._gaze.census.units
 
     def forget(self, checkpoint: str) -> None:
-        """This name is not on the disk any more: what was handled of it is nothing to remember."""
+        """Forget what was handled of a name that is not on the disk any more."""
         self._gaze.census.handled.pop(checkpoint, None)
 
     def hurry(self, on: bool) -> None:  # noqa: FBT001 - one switch, named at every call
@@ -148,8 +150,7 @@ class Eyes:
             return
         gaze.is_hasty = on
         gaze.patience = Patience.under(gaze.policy, hasty=on)
-        for name in list(gaze.open):
-            looking.judge_again(gaze, gaze.census.units[name])
+        self._judge_again()
 
     # What is wanted -----------------------------------------------------------------------------
 
@@ -224,6 +225,13 @@ class Eyes:
             looking.ripen(gaze, name)
         gaze.bystanders.advance(gaze.now)
 
+    def _judge_again(self, like: str = "") -> None:
+        """Judge anew what waits: patience changed, or there is a new sibling to compare with."""
+        gaze = self._gaze
+        names = [name for name in gaze.open if not like or kind_of(name) == like]
+        for unit in sorted((gaze.census.units[name] for name in names), key=_changed_at):
+            looking.judge_again(gaze, unit)
+
     def _looked(self, message: Looked, now: float) -> None:
         if message.errand.purpose == "look":
             looking.looked(self._gaze, message, now)
@@ -253,3 +261,7 @@ class Eyes:
         unit.settled = None
         unit.state, unit.reason = "writing", reason
         self._gaze.open[unit.name] = None
+
+
+def _changed_at(unit: Unit) -> tuple[float, str]:
+    return unit.changed_at, unit.name

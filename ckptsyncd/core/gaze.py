@@ -94,6 +94,7 @@ class Gaze:
                     self.open[other.name] = None
                     self.stir(other, self.seq, max(unit.changed_at, other.changed_at))
                 if not unit.members:
+                    unit.is_said_removed |= unit.settled is None and unit.handled is None
                     self.drop(unit)
             self.scans.want(folder, self.now)
 

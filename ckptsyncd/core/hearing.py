@@ -28,6 +28,7 @@ def touched(gaze: Gaze, message: Touched, now: float) -> None:
     if place.kind == "temporary":
         unit = gaze.census.units.get(place.unit)
         if unit is not None:
+            unit.worked = gaze.seq
             gaze.stir(unit, gaze.seq, now)
     elif place.kind == "veil":
         _veiled(gaze, path, now)
@@ -86,6 +87,7 @@ def _member_gone(gaze: Gaze, unit: Unit, path: str, now: float) -> None:
     if member is not None and member.fact is not None:
         gaze.departed = Departed(was_temporary=False, inode=member.fact.inode)
     unit.drop(path, gaze.seq)
+    unit.arrived = 0
     gaze.stir(unit, gaze.seq, now)
 
 
@@ -171,6 +173,7 @@ def drop_missing(gaze: Gaze, unit: Unit, paths: list[str], asked: int, now: floa
     for path in gone:
         unit.drop(path, gaze.seq)
     if gone:
+        unit.arrived = 0
         gaze.stir(unit, asked, now)
 
 
@@ -224,12 +227,14 @@ def looked_aside(gaze: Gaze, facts: tuple[FileFact, ...]) -> None:
     files = [fact for fact in facts if fact.kind != "directory"]
     for fact in gaze.bystanders.looked(files):
         place = gaze.tree.place(fact.path, learns=False)
-        if place.kind in ("pointer", "companion") or is_link_beside(place.unit, fact):
+        unit = gaze.census.units.get(place.unit)
+        is_aside = unit is not None and unit.state == "aside"
+        if not place.unit or is_aside or is_link_beside(place.unit, fact):
             gaze.tell(fact, is_pointer=place.kind == "pointer")
 
 
 def overflowed(gaze: Gaze, now: float) -> None:
-    """List everything, and trust no order of events that was not looked at before some were lost."""
+    """List everything; trust no order of events that was not looked at before some were lost."""
     gaze.overflows += 1
     gaze.scans.want("", now)
     for name in list(gaze.open):

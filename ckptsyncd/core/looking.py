@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ckptsyncd.core.census import ANYTHING
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.gaze import Gaze
 from ckptsyncd.core.hearing import absorb, drop_missing, is_link_beside
@@ -26,29 +27,54 @@ HELD_SECONDS = 2.0
 
 
 def ripen(gaze: Gaze, name: str) -> None:
-    """Line a unit up for a look, unless it is known that a look could not settle it yet."""
+    """Line a unit up for a look, unless it is known that no look could settle it yet.
+
+    A trainer in the middle of a save is not disturbed for nothing.
+    """
     unit = gaze.census.units[name]
     if not unit.members:
         gaze.drop(unit)
         return
-    end = unit.changed_at + gaze.patience.quiet
-    if gaze.now < end and _is_pointless(gaze, unit):
+    if unit.scope == "group" and unit.layout is ANYTHING:
+        _stand_aside(gaze, unit)
+        return
+    if unit.last_asked < unit.stirred and not _is_pressing(gaze, unit):
         reason = missing_mark(unit.layout, marks_of(unit))
-        if reason:
-            unit.state, unit.reason = "writing", f"being written: {reason}"
-            gaze.set_due(unit, end, until=None)
+        due = unit.changed_at + _least_quiet(gaze, unit, reason)
+        if due > gaze.now:
+            unit.reason = f"being written: {reason}" if reason else "waiting for quiet"
+            gaze.set_due(unit, due, until=None if reason else due)
             return
     newest = max((m.fact.mtime_ns for m in unit.members.values() if m.fact is not None), default=0)
     gaze.dues.line_up(name, (-unit.changed_at, -newest))
 
 
-def _is_pointless(gaze: Gaze, unit: Unit) -> bool:
-    """Return whether the layout's marks alone decide, so that nobody needs to be disturbed."""
-    if not unit.layout.markers or unit.last_asked >= unit.stirred or is_frozen(unit):
-        return False
-    now = gaze.now
-    is_pressing = is_torn(unit, gaze.policy, now) or is_overdue(unit, gaze.policy, now)
-    return not (unit.is_explicit or unit.arrived or is_pressing)
+def _is_pressing(gaze: Gaze, unit: Unit) -> bool:
+    """Return whether a look may settle it at once, whatever its layout."""
+    now, is_single = gaze.now, list(unit.members) == [root_of(unit.name)]
+    is_late = is_torn(unit, gaze.policy, now) or is_overdue(unit, gaze.policy, now)
+    is_sure = unit.is_explicit or unit.arrived > 0 or unit.unveiled > 0
+    return is_single or is_late or is_sure or is_frozen(unit)
+
+
+def _least_quiet(gaze: Gaze, unit: Unit, reason: str) -> float:
+    """Return how long it has to be quiet before any evidence can hold."""
+    patience = gaze.patience
+    if reason or gaze.veils.get(unit.name):
+        return patience.quiet
+    if any(marker.seals for marker in unit.layout.markers):
+        return 0.0
+    if gaze.census.model(unit) is not None:
+        return patience.shape
+    return patience.ranks if unit.layout.ranked else patience.quiet
+
+
+def _stand_aside(gaze: Gaze, unit: Unit) -> None:
+    """Leave files alone that are named like a part of a group whose main part is not there."""
+    unit.state, unit.is_said_removed = "aside", True
+    gaze.open.pop(unit.name, None)
+    for path in unit.members:
+        gaze.bystanders.touched(path, gaze.now, is_pointer=False)
 
 
 def looked(gaze: Gaze, message: Looked, now: float) -> None:
@@ -78,9 +104,12 @@ def looked(gaze: Gaze, message: Looked, now: float) -> None:
 
 
 def judge_again(gaze: Gaze, unit: Unit) -> None:
-    """Judge what the last look found once more, because patience changed."""
-    is_judged = unit.asked is None and unit.last_asked >= unit.stirred and unit.members
-    if is_judged and unit.state != "whole":
+    """Judge what the last look found once more, because what it is judged by changed."""
+    if unit.asked is not None or not unit.members:
+        return
+    if unit.last_asked < unit.stirred:
+        gaze.look_soon(unit, unit.changed_at)
+    else:
         follow(gaze, unit, judge(_view(gaze, unit), gaze.patience))
 
 

@@ -97,6 +97,8 @@ class Unit:
     #: Count of the last thing that was heard of it, and of the last member's removal.
     stirred: int = 0
     removed: int = 0
+    #: Count of the last event on a temporary name inside it.
+    worked: int = 0
     #: Boot seconds: of the last change, of the first one that is not safe, of the last look.
     changed_at: float = 0.0
     unsafe_since: float | None = None

@@ -50,6 +50,7 @@ def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str) -> View:
         is_arrived=unit.arrived > 0,
         is_explicit=unit.is_explicit,
         is_frozen=is_frozen(unit),
+        is_busy=unit.worked > max((m.touched for m in unit.members.values()), default=0),
         is_unveiled=unit.unveiled > max((m.seen for m in unit.members.values()), default=0),
         veil=veil,
         model=model,

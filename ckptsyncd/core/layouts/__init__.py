@@ -4,15 +4,54 @@ from __future__ import annotations
 
 from ckptsyncd.core.layouts.base import Layout, Marker, step_of
 from ckptsyncd.core.layouts.files import DIRECTORY, FILES, NUMBERED, SHARDED, SPLIT
-from ckptsyncd.core.layouts.huggingface import ACCELERATE, MODEL, TRAINER, TRAINER_YOUNG
+from ckptsyncd.core.layouts.huggingface import (
+    ACCELERATE,
+    MODEL,
+    TRAINER,
+    TRAINER_COPY,
+    TRAINER_YOUNG,
+)
+from ckptsyncd.core.layouts.jax import ORBAX
+from ckptsyncd.core.layouts.keras import KERAS_BACKUP, KERAS_SHARDED
+from ckptsyncd.core.layouts.parallel import DEEPSPEED, MEGATRON, MEGATRON_CORE, NEMO, RAY
+from ckptsyncd.core.layouts.pytorch import (
+    COMPOSER,
+    DISTRIBUTED,
+    DISTRIBUTED_TENSORS,
+    LIGHTNING,
+    LIGHTNING_DEEPSPEED,
+    LIGHTNING_SHARDED,
+    SNAPSHOT,
+)
+from ckptsyncd.core.layouts.tensorflow import SAVED_MODEL, TENSORFLOW
 
+#: What tells more stands before what tells less: ``common.pt`` makes a distributed checkpoint
+#: Megatron's, a random state makes any directory Accelerate's; bare names come last.
 BUILT_IN: tuple[Layout, ...] = (
     TRAINER,
     ACCELERATE,
     TRAINER_YOUNG,
+    TRAINER_COPY,
+    NEMO,
+    MEGATRON_CORE,
+    MEGATRON,
+    LIGHTNING_SHARDED,
+    LIGHTNING_DEEPSPEED,
+    DISTRIBUTED,
+    DISTRIBUTED_TENSORS,
+    DEEPSPEED,
+    SNAPSHOT,
+    ORBAX,
+    SAVED_MODEL,
+    KERAS_BACKUP,
     MODEL,
+    KERAS_SHARDED,
+    TENSORFLOW,
+    COMPOSER,
     SHARDED,
     SPLIT,
+    RAY,
+    LIGHTNING,
     DIRECTORY,
     NUMBERED,
     FILES,

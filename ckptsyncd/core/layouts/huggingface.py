@@ -21,6 +21,14 @@ TRAINER = Layout(
     markers=(Marker(path=r"trainer_state\.json", ranks=r"rng_state_\d+\.pth"),),
 )
 
+#: A copy of one under another name (``best``).
+TRAINER_COPY = replace(
+    TRAINER,
+    folder="",
+    signs=(r"trainer_state\.json", r"optimizer\.pt|scheduler\.pt|rng_state(?:_\d+)?\.pth"),
+    claims="tree",
+)
+
 #: Also before its first telling file: a save that was killed after the weights must not pass.
 TRAINER_YOUNG = replace(
     TRAINER,
