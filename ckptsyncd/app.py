@@ -39,6 +39,11 @@ from ckptsyncd.edge.trainer import Trainer
 from ckptsyncd.edge.watcher import Watcher
 from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
 from ckptsyncd.formats import check
+from ckptsyncd.report.api import Api
+from ckptsyncd.report.last_snapshot import LastSnapshot
+from ckptsyncd.report.logs import Level, Logs
+from ckptsyncd.report.status_json import DaemonView
+from ckptsyncd.report.systemd import Systemd
 from ckptsyncd.settings import Settings
 from ckptsyncd.sources.detect import detected, small_file
 from ckptsyncd.sources.open import Wanted, opened
@@ -67,6 +72,10 @@ class Program:
     scanner: Scanner = field(init=False)
     watcher: Watcher | None = None
     notices: Notices | None = None
+    api: Api | None = None
+    logs: Logs = field(init=False)
+    daemon: DaemonView = field(init=False)
+    last_snapshot: LastSnapshot = field(init=False)
     started_at: float = field(init=False)
     refusal: CkptsyncdError | None = None
 
@@ -92,7 +101,22 @@ class Program:
         hands = Hands(settings.hands, store, disk, self.inbox.put, ticks)
         self.scanner = Scanner(disk, self.inbox.put)
         self.scanner.start()
-        self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, self.ledger)
+        self.daemon = DaemonView(
+            pid=os.getpid(),
+            started_at=self.started_at,
+            watch_root=settings.dir,
+            store=settings.url,
+            host=brain.who.host,
+            version=__version__,
+            node=settings.node,
+        )
+        self.logs = Logs(form=settings.log_format, level=settings.log_level)
+        self.last_snapshot = LastSnapshot(self.ledger.apply, self.daemon)
+        taps = (self.logs.log_turn, self.last_snapshot.turn, Systemd(os.environ).turn)
+        self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, self.ledger, taps)
+        if self.ledger.opened:
+            now = self.clock.now()
+            self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)
 
     def _brain(self, recalled: Recalled, disk: RealDisk) -> Brain:
         settings = self.settings
@@ -117,6 +141,18 @@ class Program:
         self.watcher = Watcher(Path(self.settings.dir), self._seen, poll=poll)
         self.watcher.start()
 
+    def answer(self) -> None:
+        """Begin to answer on the socket; raises UsageError and AlreadyRunning."""
+        self.api = Api(
+            Path(self.settings.socket),
+            snapshot=self.snapshot,
+            post=self.inbox.put,
+            now=self.clock.now,
+            daemon=self.daemon,
+            stop_seconds=self.settings.stop_timeout,
+        )
+        self.api.start()
+
     def listen(self) -> None:
         """Begin to poll the notice sources of this machine."""
         environment = dict(os.environ)
@@ -139,13 +175,27 @@ class Program:
         """Ask the brain to end within so many seconds; safe in a signal handler."""
         self.inbox.put(StopRequested(self.clock.now().boot + seconds))
 
+    def turn(self) -> int:
+        """Turn until the brain ends it, say what was left, and return the exit code."""
+        code = self.loop.run()
+        shown = self.loop.last()
+        level: Level = "warning" if code else "info"
+        text = "everything that was whole is safe"
+        if shown.unsynced_bytes:
+            text = f"{shown.unsynced_bytes} bytes of finished checkpoints are not in the store"
+        self.logs.say(level, "daemon.stopped", self.clock.now(), exit_code=code, text=text)
+        return code
+
     def close(self) -> None:
         """Let go of the watch, the ledger and the locks. Hands that are stuck are left behind."""
         if self.watcher is not None:
             self.watcher.stop()
         if self.notices is not None:
             self.notices.stop()
+        if self.api is not None:
+            self.api.close()
         self.scanner.stop(1.0)
+        self.last_snapshot.keep(self.clock.now(), self.loop.last())
         self.ledger.close()
         self.locks.release()
 
@@ -168,11 +218,12 @@ def run(settings: Settings, command: Sequence[str] = ()) -> int:
             program.inbox.put(message)
 
     try:
+        program.answer()
         program.watch()
         program.listen()
         trainer = Trainer(command, ended) if command else None
         _obey_signals(program, trainer)
-        code = program.loop.run()
+        code = program.turn()
     finally:
         program.close()
     if program.refusal is not None:
@@ -186,7 +237,7 @@ def sync(settings: Settings) -> int:
     try:
         _obey_signals(program, None)
         program.stop(float("inf"))
-        return program.loop.run()
+        return program.turn()
     finally:
         program.close()
 

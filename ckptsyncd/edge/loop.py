@@ -93,6 +93,10 @@ class Loop:
             if now.boot - before.boot > wait + OVERSLEPT_SECONDS:
                 self._turn(Overflowed(), now)
 
+    def last(self) -> Snapshot:
+        """Return the snapshot of this very moment; only for the thread that turns."""
+        return snapshot(self.brain, self.clock.now())
+
     def _wait_seconds(self, now: Instant) -> float:
         alarm = self.brain.next_alarm(now.boot)
         longest = SNAPSHOT_SECONDS if self.stale else LONGEST_WAIT_SECONDS
