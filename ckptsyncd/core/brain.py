@@ -129,10 +129,11 @@ class Brain:
             self.held_pins = ()
         self._hear(message, now, notes)
         self._see(now, notes)
-        self._tell_eyes(now, notes)
-        orders: list[Order] = [*self._scanner_orders(now), *self._hand_orders(now, notes)]
         code = self.ending.settle(now.boot, self._circumstances(now), notes)
         self.eyes.hurry(on=self.ending.is_hasty)
+        # Less patience may have settled something at once.
+        self._see(now, notes)
+        orders: list[Order] = [*self._scanner_orders(now), *self._hand_orders(now, notes)]
         if code is not None:
             orders.append(Stop(code))
         return Turn((*notes.ledger, *orders), tuple(notes.moves))
@@ -286,6 +287,10 @@ class Brain:
     # What the eyes saw --------------------------------------------------------------------------
 
     def _see(self, now: Instant, notes: Notebook) -> None:
+        self._take_sightings(now, notes)
+        self._tell_eyes(now, notes)
+
+    def _take_sightings(self, now: Instant, notes: Notebook) -> None:
         for sighting in self.eyes.sightings(now.boot):
             self.last_event_at = now.boot
             if isinstance(sighting, Settled):

@@ -139,6 +139,7 @@ def _restore(world: World, machine: Machine, trainer: Trainer) -> None:
 
 def _bury(world: World, machine: Machine) -> None:
     """End a machine for good."""
+    machine.is_buried = True
     for trainer in machine.trainers:
         trainer.is_retiring = True
         world.kill_trainer(trainer)
@@ -188,6 +189,7 @@ def _wait_for_calm(world: World, machine: Machine) -> Daemon:
 def _is_calm(daemon: Daemon) -> bool:
     brain = daemon.brain
     busy = brain.editions.open or brain.editions.unpins or brain.under_way
+    busy = busy or brain.ending.is_hasty or brain.beside.companions
     return brain.wishes.is_ready and brain.runs.is_settled() and not busy
 
 
@@ -202,6 +204,9 @@ def _judge_newest(machine: Machine, trainer: Trainer, daemon: Daemon, world: Wor
         return
     row = brain.editions.safe.get(name)
     views = [view for view in brain.eyes.views() if view.checkpoint == name]
+    if world.plan.loss and any("ckptsyncd commit" in view.reason for view in views):
+        # Events that are lost in silence may hide that the marker came last: a person is asked.
+        return
     check(row is not None, f"{name} is finished and not safe: {views}")
     assert row is not None
     there = {

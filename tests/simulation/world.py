@@ -44,6 +44,7 @@ class Machine:
     lineages: dict[str, int] = field(default_factory=dict)
     daemon: Daemon | None = None
     lives: int = 0
+    is_buried: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -132,6 +133,8 @@ class World:
 
     def start(self, machine: Machine) -> None:
         """Start a daemon, if none runs."""
+        if machine.is_buried:
+            return
         if machine.daemon is not None and machine.daemon.is_alive:
             return
         machine.lives += 1
