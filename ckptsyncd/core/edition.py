@@ -54,7 +54,9 @@ class FileProgress:
 
 @dataclass(slots=True)
 class Edition:
-    """One fixed content of one checkpoint name. ``number`` is 0 until one was chosen.
+    """One fixed content of one checkpoint name.
+
+    ``number`` is 0 until one was chosen; ``expected`` is the one that was next when it settled.
 
     ``files`` are those still on their way, ``stored`` those that are in the store. ``rivals`` are
     committed editions of the same name whose content may be this one; ``rival`` is the one whose
@@ -64,6 +66,7 @@ class Edition:
     settled: Settled
     save_id: str
     settled_at: float
+    expected: int = 0
     state: State = "settled"
     reason: str = ""
     number: int = 0

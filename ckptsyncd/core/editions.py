@@ -55,7 +55,8 @@ class Editions:
         if safe is not None and safe.listing == settled.listing:
             self.committed.append((safe.manifest, safe.listing))
             return
-        edition = Edition(settled, settled.listing.save_id(), now.boot)
+        expected = self.next_number(settled.checkpoint)
+        edition = Edition(settled, settled.listing.save_id(), now.boot, expected=expected)
         if not self._replaces(edition, notes):
             return
         edition.rivals = self._rivals(edition)

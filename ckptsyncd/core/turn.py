@@ -34,7 +34,7 @@ class Notebook:
             Moved(
                 checkpoint=edition.checkpoint,
                 series=edition.series,
-                edition=edition.number,
+                edition=edition.number or edition.expected,
                 old=old,
                 new=state,
                 reason=reason,

@@ -91,7 +91,7 @@ def _of_edition(brain: Brain, edition: Edition, now: Instant) -> CheckpointView:
     return CheckpointView(
         checkpoint=edition.checkpoint,
         series=edition.series,
-        edition=edition.number or brain.editions.next_number(edition.checkpoint),
+        edition=edition.number or edition.expected,
         state=edition.state,
         reason=edition.reason,
         step=settled.step,
