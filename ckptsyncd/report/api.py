@@ -7,6 +7,7 @@ the daemon's own user and root are heard.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -30,6 +31,8 @@ CLIENT_SECONDS = 5.0
 MAX_CLIENTS = 32
 _PAUSE_SECONDS = 0.1
 _CLOSE_SECONDS = 1.0
+_PART_SECONDS = 1.0
+_PART_READS = 16
 _BUSY: Json = {"error": "too many clients", "hint": "try again", "exit_code": 5}
 _NOT_YOU: Json = {"error": "not your daemon", "hint": "ask as its user or root", "exit_code": 7}
 _TOO_LONG: Json = {"error": "the request is too long", "hint": "see docs/socket.md", "exit_code": 2}
@@ -112,10 +115,10 @@ class Api:
         """Say that there is no room, without ever waiting for the client to listen."""
         with connection:
             connection.setblocking(False)
-            try:
+            with contextlib.suppress(OSError):
                 connection.sendall(_line(_BUSY))
-            except OSError:
-                return
+                connection.shutdown(socket.SHUT_WR)
+                connection.recv(MAX_REQUEST_BYTES)
 
     def _serve(self, connection: socket.socket) -> None:
         try:
@@ -136,6 +139,7 @@ class Api:
             answer = answered(line, self._desk, lambda: self._pause(connection))
         connection.settimeout(CLIENT_SECONDS)
         connection.sendall(_line(answer))
+        _part(connection)
 
     def _read(self, connection: socket.socket) -> bytes | None:
         """Return the first line, ``None`` where it is too long; TimeoutError where too slow."""
@@ -162,6 +166,15 @@ class Api:
         if _ready(connection, seconds=0.0, events=select.POLLHUP):
             raise ConnectionAbortedError
         return not ended
+
+
+def _part(connection: socket.socket) -> None:
+    """Let the client close first: what it sent and we did not read would reset the connection."""
+    connection.shutdown(socket.SHUT_WR)
+    connection.settimeout(_PART_SECONDS)
+    for _ in range(_PART_READS):
+        if not connection.recv(MAX_REQUEST_BYTES):
+            return
 
 
 def _ready(*watched: socket.socket, seconds: float | None, events: int) -> set[int]:
