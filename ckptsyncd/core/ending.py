@@ -48,16 +48,24 @@ class Ending:
     exit_when_drained: bool = False
 
     def notice(self, notice: Notice) -> None:
-        """Take in a notice, new or known; a deadline of one id only shrinks."""
+        """Take in a notice, new or known.
+
+        A binding deadline of one id only shrinks; a scheduled one moves, and becomes binding.
+        """
         if notice.notice_id in self.handled:
             return
         known = self.notices.get(notice.notice_id)
-        if known is None or _earlier(notice.deadline_boot, known.deadline_boot):
+        if (
+            known is None
+            or known.severity != "binding"
+            or _earlier(notice.deadline_boot, known.deadline_boot)
+        ):
             self.notices[notice.notice_id] = notice
 
     def withdraw(self, notice_id: str) -> None:
-        """Take in that a source no longer sees a notice."""
+        """Take in that a source no longer sees a notice; seen again, it is a new one."""
         self.notices.pop(notice_id, None)
+        self.handled.discard(notice_id)
 
     def heard(self, source: str, blind: str) -> None:
         """Take in that a source answered (``blind`` empty) or did not."""
