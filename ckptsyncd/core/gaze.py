@@ -22,10 +22,14 @@ OVERDUE_LOOK_SECONDS = 1.0
 
 
 class Departed(NamedTuple):
-    """A name that was just removed or renamed away; ``inode`` 0 where it was never looked at."""
+    """A name that was just removed or renamed away.
+
+    ``inode`` is 0 where it was never looked at; ``was_unit``: a directory that was a checkpoint.
+    """
 
     was_temporary: bool
-    inode: int
+    inode: int = 0
+    was_unit: bool = False
 
 
 class Gaze:

@@ -24,6 +24,9 @@ def touched(gaze: Gaze, message: Touched, now: float) -> None:
         gaze.scans.want(path, now)
         if has_arrived:
             gaze.arrivals[path] = (gaze.seq, now)
+        elif message.arrived and departed is not None and departed.was_unit:
+            # A checkpoint under another name is still one.
+            _keep_together(gaze, path)
     place = gaze.place(path, is_folder=message.tree)
     if place.kind == "temporary":
         unit = gaze.census.units.get(place.unit)
@@ -39,6 +42,12 @@ def touched(gaze: Gaze, message: Touched, now: float) -> None:
         _member_touched(gaze, place, path, now, has_arrived=has_arrived, doubt=doubt)
     else:
         gaze.bystanders.touched(path, now, is_pointer=place.kind == "pointer")
+
+
+def _keep_together(gaze: Gaze, path: str) -> None:
+    if not gaze.place(path, is_folder=True).unit:
+        gaze.tree.claim(path)
+        gaze.reseat()
 
 
 def _member_touched(
@@ -69,7 +78,11 @@ def _veiled(gaze: Gaze, path: str, now: float) -> None:
 def _gone(gaze: Gaze, path: str, now: float) -> None:
     place = gaze.tree.place(path, learns=False)
     gaze.arrivals.pop(path, None)
-    gaze.departed = Departed(place.kind == "temporary", 0)
+    unit_there = gaze.census.units.get(place.unit)
+    was_unit = (
+        root_of(place.unit) == path and unit_there is not None and len(unit_there.members) > 1
+    )
+    gaze.departed = Departed(place.kind == "temporary", was_unit=was_unit)
     if place.kind == "veil":
         _unveiled(gaze, path, now)
     elif place.kind != "member":
@@ -77,7 +90,6 @@ def _gone(gaze: Gaze, path: str, now: float) -> None:
     for unit in gaze.census.under(path):
         for member in [p for p in unit.members if is_below(p, path)]:
             _member_gone(gaze, unit, member, now)
-    unit_there = gaze.census.units.get(place.unit)
     if unit_there is not None:
         _member_gone(gaze, unit_there, path, now)
 
@@ -85,7 +97,8 @@ def _gone(gaze: Gaze, path: str, now: float) -> None:
 def _member_gone(gaze: Gaze, unit: Unit, path: str, now: float) -> None:
     member = unit.members.get(path)
     if member is not None and member.fact is not None:
-        gaze.departed = Departed(was_temporary=False, inode=member.fact.inode)
+        was_unit = gaze.departed is not None and gaze.departed.was_unit
+        gaze.departed = Departed(was_temporary=False, inode=member.fact.inode, was_unit=was_unit)
     unit.drop(path, gaze.seq)
     unit.arrived = 0
     gaze.stir(unit, gaze.seq, now)

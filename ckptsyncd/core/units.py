@@ -176,7 +176,8 @@ class Unit:
         for which, layout in enumerate(layouts):
             if layout is self.layout:
                 return
-            named = fits(layout.folder, base) or fits(layout.file, base)
+            # A single file's member is named like the unit; a directory may be named like a file.
+            named = fits(layout.file, base) or (rel != base and fits(layout.folder, base))
             is_named = fits(layout.group, rel) if is_group else named
             by_signs = not (layout.folder or layout.file or layout.group or is_group)
             if not (is_named or (by_signs and layout.signs)):

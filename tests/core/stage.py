@@ -38,21 +38,26 @@ class Thing:
 
 @dataclass
 class Told:
-    """A sighting and when it was told."""
+    """A sighting, when it was told, and whether all files in it were finished when seen."""
 
     at: float
     sighting: Sighting
+    is_finished: bool
 
 
 @dataclass
 class Stage:
-    """The directory, the clock and the eyes. ``lease``: writers can be told from outside."""
+    """The directory, the clock and the eyes.
+
+    ``has_lease``: writers can be told from outside. ``commits``: what settles is safe at once.
+    """
 
     policy: Policy = field(default_factory=Policy)
     layouts: tuple[Layout, ...] = BUILT_IN
     exclude: tuple[str, ...] = ()
     has_lease: bool = True
     has_events: bool = True
+    commits: bool = False
     latency: float = 0.001
     now: float = 100.0
     things: dict[str, Thing] = field(default_factory=dict)
@@ -65,6 +70,7 @@ class Stage:
         self.eyes = Eyes(self.policy, self.layouts, self.exclude)
         self._answers: list[tuple[float, int, Message]] = []
         self._count = 0
+        self._finished: set[FileFact] = set()
 
     # The trainer --------------------------------------------------------------------------------
 
@@ -152,7 +158,10 @@ class Stage:
 
     def turn(self) -> None:
         """Collect what the eyes saw and want at this moment."""
-        self.told += [Told(self.now, sighting) for sighting in self.eyes.sightings(self.now)]
+        for sighting in self.eyes.sightings(self.now):
+            self.told.append(Told(self.now, sighting, is_finished=self._was_finished(sighting)))
+            if self.commits and isinstance(sighting, Settled):
+                self.eyes.committed(sighting.checkpoint, sighting.listing)
         for order in self.eyes.orders(self.now):
             self.eyes.ordered(order)
             answer: Message
@@ -234,9 +243,21 @@ class Stage:
                 below = path == root or (path.startswith(root + "/") if root else True)
                 start = len(root) + 1 if root else 0
                 if below and (recursive or "/" not in path[start:]):
-                    facts.append(self.fact(path))
+                    facts.append(self._seen(path))
                     break
         return tuple(facts)
+
+    def _seen(self, path: str) -> FileFact:
+        fact, thing = self.fact(path), self.things[path]
+        if thing.is_whole and not thing.writers:
+            self._finished.add(fact)
+        return fact
+
+    def _was_finished(self, sighting: Sighting) -> bool:
+        """Return whether everything that is listed was seen when its writer had finished."""
+        if not isinstance(sighting, Settled):
+            return True
+        return all(fact in self._finished for fact in sighting.listing.files)
 
     # What was told ------------------------------------------------------------------------------
 
