@@ -42,7 +42,7 @@ from ckptsyncd.core.messages import (
     Withdrawn,
 )
 from ckptsyncd.core.moves import Complained, Recovered
-from ckptsyncd.core.orders import Errand, HandOrder, Look, Order, Scan, ScannerOrder, Stop
+from ckptsyncd.core.orders import Errand, HandOrder, Look, Order, Scan, ScannerOrder, SetPace, Stop
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.rate import Rate
 from ckptsyncd.core.retry import Wait, after_failure, wait_seconds
@@ -101,6 +101,7 @@ class Brain:
     description: str = ""
     under_way: dict[Errand, Order] = field(default_factory=dict)
     resting: dict[Errand, Wait] = field(default_factory=dict)
+    pace: int | None = None
     last_event_at: float = 0.0
     pieces_stored: int = 0
 
@@ -116,7 +117,15 @@ class Brain:
         self.ending = Ending(policy, set(self.recalled.daemon))
         self.beside = Beside(policy)
         self.wishes = Wishes(
-            policy, who, self.eyes, self.editions, self.runs, self.beside, self.ending, self.rate
+            policy=policy,
+            who=who,
+            eyes=self.eyes,
+            editions=self.editions,
+            runs=self.runs,
+            beside=self.beside,
+            ending=self.ending,
+            rate=self.rate,
+            is_free=self._is_free,
         )
 
     # One turn -----------------------------------------------------------------------------------
@@ -134,6 +143,10 @@ class Brain:
         # Less patience may have settled something at once.
         self._see(now, notes)
         orders: list[Order] = [*self._scanner_orders(now), *self._hand_orders(now, notes)]
+        pace = None if self.ending.is_hasty else self.policy.bandwidth
+        if pace != self.pace:
+            self.pace = pace
+            orders.insert(0, SetPace(pace))
         if code is not None:
             orders.append(Stop(code))
         return Turn((*notes.ledger, *orders), tuple(notes.moves))
@@ -336,18 +349,18 @@ class Brain:
 
     # Orders -------------------------------------------------------------------------------------
 
-    def _is_free(self, order: HandOrder | ScannerOrder, now: Instant) -> bool:
-        if order.errand in self.under_way:
+    def _is_free(self, errand: Errand, now: float) -> bool:
+        if errand in self.under_way:
             return False
-        wait = self.resting.get(order.errand)
-        return wait is None or wait.until <= now.boot
+        wait = self.resting.get(errand)
+        return wait is None or wait.until <= now
 
     def _scanner_orders(self, now: Instant) -> Iterator[Order]:
         busy = sum(isinstance(order, ScannerOrder) for order in self.under_way.values())
         for order in self.wishes.scanner(now):
             if busy >= SCANNER_SLOTS:
                 return
-            if self._is_free(order, now):
+            if self._is_free(order.errand, now.boot):
                 busy += 1
                 self.under_way[order.errand] = order
                 if isinstance(order, Scan | Look):
@@ -363,7 +376,7 @@ class Brain:
         streams = self.wishes.hands(now, notes)
         while free > 0 and streams:
             stream = min(streams, key=lambda s: (s.urgency, shares[s.series]))
-            order = next((o for o in stream.orders if self._is_free(o, now)), None)
+            order = next((o for o in stream.orders if self._is_free(o.errand, now.boot)), None)
             if order is None:
                 streams.remove(stream)
                 continue

@@ -267,10 +267,17 @@ LedgerOrder = Remember | Forget | ForgetBelow
 
 
 @dataclass(frozen=True, slots=True)
+class SetPace:
+    """Send at most so many bytes a second from now on; ``None``: as fast as it goes."""
+
+    bytes_per_second: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """End the process: everything that the stop was to wait for is done, or its time is over."""
 
     exit_code: int
 
 
-Order = HandOrder | ScannerOrder | LedgerOrder | Stop
+Order = HandOrder | ScannerOrder | LedgerOrder | SetPace | Stop

@@ -43,6 +43,8 @@ class Policy:
     piece_bytes: int = 16 * MIB
     #: Orders to the store under way at most; nothing waits in a queue that cannot be reordered.
     hands: int = 4
+    #: Bytes a second to the store at most; ``None`` is no limit. Lifted while draining.
+    bandwidth: int | None = None
     #: Retry: exponential from the first to the last with full jitter; the last while draining.
     retry_first_seconds: float = 0.5
     retry_last_seconds: float = 60.0

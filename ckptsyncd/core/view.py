@@ -76,16 +76,16 @@ def _recovery_points(brain: Brain) -> Iterator[RecoveryPoint]:
 def _checkpoints(brain: Brain, now: Instant) -> Iterator[CheckpointView]:
     opened = brain.editions.open.values()
     for edition in sorted(opened, key=brain.wishes.rank_of, reverse=True):
-        yield _of_edition(brain, edition, now)
+        yield _of_edition(edition, now)
     for unit in brain.eyes.views():
         yield _of_unit(brain, unit)
     for row in brain.editions.safe.values():
         yield _of_manifest(row.manifest)
     for edition in brain.editions.aside:
-        yield _of_edition(brain, edition, now)
+        yield _of_edition(edition, now)
 
 
-def _of_edition(brain: Brain, edition: Edition, now: Instant) -> CheckpointView:
+def _of_edition(edition: Edition, now: Instant) -> CheckpointView:
     settled = edition.settled
     until = edition.parked_until
     return CheckpointView(

@@ -19,15 +19,17 @@ from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES
 from ckptsyncd.core.messages import Answer, Failed
 from ckptsyncd.core.orders import HandOrder
 from ckptsyncd.core.ports import Disk, Store
+from ckptsyncd.edge.pace import Pace, PacedDisk
 from ckptsyncd.errors import CkptsyncdError, Missing, StoreError
 
 #: A record that is larger is not one of ours.
 MOST_RECORD_BYTES = max(MAX_RECORD_BYTES, MAX_MANIFEST_BYTES)
 
 Seconds = Callable[[], float]
+Source = Disk | PacedDisk
 
 
-def obey(order: HandOrder, store: Store, disk: Disk, seconds: Seconds) -> Answer:
+def obey(order: HandOrder, store: Store, disk: Source, seconds: Seconds) -> Answer:
     """Do one order and return its one answer; every failure is classified, none is raised.
 
     ``seconds`` reads a monotonic clock, to measure how long the bytes took.
@@ -56,14 +58,14 @@ def _begin(order: orders.Begin, store: Store, *_: object) -> Answer:
     return messages.UploadBegun(order.errand, begun)
 
 
-def _put_piece(order: orders.PutPiece, store: Store, disk: Disk, seconds: Seconds) -> Answer:
+def _put_piece(order: orders.PutPiece, store: Store, disk: Source, seconds: Seconds) -> Answer:
     started = seconds()
     body = disk.open_piece(order.pin_id, order.listing, order.errand.path, order.piece)
     receipt = store.put_piece(order.begun, order.piece, body)
     return messages.PieceStored(order.errand, receipt, seconds() - started)
 
 
-def _finish(order: orders.Finish, store: Store, _: Disk, seconds: Seconds) -> Answer:
+def _finish(order: orders.Finish, store: Store, _: Source, seconds: Seconds) -> Answer:
     started = seconds()
     total = checksum.combined((r.crc64nvme, r.length) for r in order.receipts)
     fact = store.finish(order.begun, order.receipts, total, create_only=order.create_only)
@@ -75,7 +77,7 @@ def _abandon(order: orders.Abandon, store: Store, *_: object) -> Answer:
     return messages.UploadAbandoned(order.errand)
 
 
-def _put_whole(order: orders.PutWhole, store: Store, disk: Disk, seconds: Seconds) -> Answer:
+def _put_whole(order: orders.PutWhole, store: Store, disk: Source, seconds: Seconds) -> Answer:
     started = seconds()
     body = disk.open_piece(order.pin_id, order.listing, order.errand.path, order.piece)
     fact = store.put_whole(order.key, body, order.nonce, create_only=order.create_only)
@@ -95,7 +97,7 @@ def _get_small(order: orders.GetSmall, store: Store, *_: object) -> Answer:
     return messages.RecordRead(order.errand, data, version)
 
 
-def _stat(order: orders.Stat, store: Store, disk: Disk, _: Seconds) -> Answer:
+def _stat(order: orders.Stat, store: Store, disk: Source, _: Seconds) -> Answer:
     try:
         fact = store.stat(order.key)
     except Missing:
@@ -123,12 +125,12 @@ def _delete(order: orders.Delete, store: Store, *_: object) -> Answer:
     return messages.Deleted(order.errand)
 
 
-def _sum(order: orders.Sum, _: Store, disk: Disk, __: Seconds) -> Answer:
+def _sum(order: orders.Sum, _: Store, disk: Source, __: Seconds) -> Answer:
     body = disk.open_piece(order.pin_id, order.listing, order.errand.path, order.piece)
     return messages.Summed(order.errand, body.crc64nvme())
 
 
-def _put_companion(order: orders.PutCompanion, store: Store, disk: Disk, _: Seconds) -> Answer:
+def _put_companion(order: orders.PutCompanion, store: Store, disk: Source, _: Seconds) -> Answer:
     data = disk.read_small(order.path, order.size * 2 + 1024)
     if data is None:
         return Failed(order.errand, "changed", f"{order.path} is gone")
@@ -166,7 +168,8 @@ class Hands:
     ) -> None:
         """Start the threads; they wait for orders until the process ends."""
         self._orders: SimpleQueue[HandOrder] = SimpleQueue()
-        self._work = (store, disk, seconds)
+        self._pace = Pace(seconds)
+        self._work = (store, PacedDisk(disk, self._pace), seconds)
         self._post = post
         for number in range(count):
             name = f"hand-{number + 1}"
@@ -175,6 +178,10 @@ class Hands:
     def submit(self, order: HandOrder) -> None:
         """Give an order to the next free hand; the brain gives no more than there are hands."""
         self._orders.put(order)
+
+    def set_pace(self, bytes_per_second: int | None) -> None:
+        """Send at most so much from now on, all hands together; whoever waits goes on at once."""
+        self._pace.set(bytes_per_second)
 
     def _run(self) -> None:
         store, disk, seconds = self._work

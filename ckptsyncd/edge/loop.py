@@ -16,7 +16,7 @@ from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import Message, Overflowed, Woken
 from ckptsyncd.core.moves import Complained, Move, Recovered
-from ckptsyncd.core.orders import HandOrder, LedgerOrder, ScannerOrder, Stop
+from ckptsyncd.core.orders import HandOrder, LedgerOrder, ScannerOrder, SetPace, Stop
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.core.view import snapshot
 from ckptsyncd.edge.clock import Clock
@@ -39,6 +39,10 @@ class Hands(Protocol):
 
     def submit(self, order: HandOrder) -> None:
         """Take an order; return at once."""
+        ...
+
+    def set_pace(self, bytes_per_second: int | None) -> None:
+        """Send at most so much from now on."""
         ...
 
 
@@ -117,6 +121,8 @@ class Loop:
                 self.hands.submit(order)
             elif isinstance(order, ScannerOrder):
                 self.scanner.submit(order)
+            elif isinstance(order, SetPace):
+                self.hands.set_pace(order.bytes_per_second)
             elif isinstance(order, Stop):
                 code = order.exit_code
         self._show(moves, now)
