@@ -50,13 +50,18 @@ MAY_KNOW: dict[str, set[str]] = {
     "app": {
         "__init__", "core", "edge", "formats", "stores", "sources", "recover", "report", "settings",
     },
-    "cli": {"__init__", "app", "client", "core", "recover", "report", "settings", "stores"},
+    "cli": {
+        "__init__", "app", "client", "core", "edge", "recover", "report", "settings", "stores",
+    },
 }  # fmt: skip
 
 #: Third-party packages, and the only modules that may import each.
 GUESTS: dict[str, set[str]] = {
     "boto3": {"stores.s3"},
     "botocore": {"stores.s3"},
+    "google": {"stores.gcs"},
+    "azure": {"stores.azure"},
+    "requests": {"stores.gcs", "stores.azure"},  # what both SDKs send through
     "urllib3": {"sources.wire", "stores.s3"},
     "click": {"cli"},
     "structlog": {"report", "app"},

@@ -1,0 +1,112 @@
+"""``ckptsyncd status``: what is safe, what is at risk, and whether the daemon lives."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from shutil import get_terminal_size
+
+import click
+
+from ckptsyncd.cli.command import Command
+from ckptsyncd.cli.dead import remains
+from ckptsyncd.cli.find import asked, meant
+from ckptsyncd.cli.options import socket_options
+from ckptsyncd.client import Json
+from ckptsyncd.errors import DaemonUnreachable
+from ckptsyncd.report.status import lines
+from ckptsyncd.report.status_json import FAILING, exit_code
+from ckptsyncd.report.status_read import from_json
+
+_WATCH_SECONDS = 1.0
+_CLEAR = "\x1b[H\x1b[2J"
+_WIDE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look: the document, the exit code, and why the daemon counts as dead (or nothing)."""
+
+    document: Json
+    code: int
+    dead: str = ""
+
+
+@click.command(
+    "status",
+    cls=Command,
+    short_help="Show what is safe and what is at risk.",
+    examples=("ckptsyncd status", "ckptsyncd status --json | jq .unsynced_bytes"),
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (see docs/status-json.md).")
+@click.option("--watch", is_flag=True, help="Show it again every second, until interrupted.")
+@socket_options
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    socket: str | None,
+    config: str | None,
+    *,
+    as_json: bool,
+    watch: bool,
+) -> None:
+    """Show what is safe, what is at risk, how fast it goes, and what is wrong.
+
+    Where the daemon is dead this is said first; the rest is then what it last knew.
+
+    Exit code 0: everything that is finished is safe; 6: finished checkpoints are at risk; 5: the
+    daemon is dead or the store fails.
+    """
+    pause = threading.Event()
+    while True:
+        look = looked(socket, config)
+        text = json.dumps(document_of(look)) if as_json else screen(look)
+        is_screen = watch and not as_json and sys.stdout.isatty()
+        click.echo((_CLEAR if is_screen else "") + text)
+        if not watch:
+            context.exit(look.code)
+        pause.wait(_WATCH_SECONDS)
+
+
+def looked(socket: str | None, config: str | None) -> Look:
+    """Ask the daemon that is meant, or read what it left; DaemonUnreachable if it left nothing."""
+    found = meant(socket, config)
+    try:
+        document = asked(found)
+    except DaemonUnreachable as error:
+        left = remains(found)
+        if left is None:
+            raise
+        return Look(left.document, FAILING, f"{error}; {left.reason}")
+    return Look(document, exit_code(from_json(document)[0]))
+
+
+def screen(look: Look) -> str:
+    """Return the screen for people, as wide and as coloured as stdout takes it."""
+    snapshot, daemon = from_json(look.document)
+    is_terminal = sys.stdout.isatty()
+    shown = lines(
+        snapshot,
+        daemon,
+        now=time.time(),
+        width=get_terminal_size().columns if is_terminal else _WIDE,
+        colour=is_terminal and not os.environ.get("NO_COLOR"),
+        dead=look.dead,
+    )
+    return "\n".join(shown)
+
+
+def document_of(look: Look) -> Json:
+    """Return the document; that of a dead daemon says so, its own last state stays readable."""
+    if not look.dead:
+        return look.document
+    known = look.document.get("daemon")
+    daemon = dict(known) if isinstance(known, dict) else {}
+    last = {"last_state": daemon.get("state", ""), "last_reason": daemon.get("reason", "")}
+    dead = {**daemon, **last, "state": "dead", "reason": look.dead}
+    return {**look.document, "daemon": dead, "exit_code": look.code}
