@@ -15,7 +15,7 @@ from ckptsyncd.core.facts import Begun, Instant, Limits, Listing
 from ckptsyncd.core.lifecycle import State
 from ckptsyncd.core.manifest import Manifest, StoredFile
 from ckptsyncd.core.memory import EditionRow, Recalled, SafeRow
-from ckptsyncd.core.orders import Abandon, Begin, Errand, Order, Unpin
+from ckptsyncd.core.orders import Abandon, Begin, Errand, ListUploads, Order, Unpin
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.sightings import Settled
 from ckptsyncd.core.turn import Notebook
@@ -40,6 +40,7 @@ class Editions:
     catalogued: bool = False
     aside: list[Edition] = field(default_factory=list)
     garbage: dict[Errand, Begun] = field(default_factory=dict)
+    strays: dict[Errand, ListUploads] = field(default_factory=dict)
     unpins: dict[Errand, Unpin] = field(default_factory=dict)
     void: list[str] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
@@ -85,9 +86,9 @@ class Editions:
             for edition in self.open.values()
             if edition.state == "settled" and not edition.began and edition.series == series
         ]
-        newest = max(waiting, key=lambda edition: edition.listing.saved_at)
+        newest = max(waiting, key=lambda edition: edition.saved_at)
         for other in waiting:
-            is_older = other.listing.saved_at < newest.listing.saved_at
+            is_older = other.saved_at < newest.saved_at
             if is_older and not other.settled.found:
                 self._drop(other, notes, "superseded", f"{newest.checkpoint} goes first")
 
@@ -255,8 +256,9 @@ class Editions:
 
     # Orders beside the editions' own ------------------------------------------------------------
 
-    def abandons(self) -> Iterator[Abandon]:
-        """Yield the orders to drop begun uploads that nobody goes on with."""
+    def abandons(self) -> Iterator[Abandon | ListUploads]:
+        """Yield the orders to find and drop begun uploads that nobody goes on with."""
+        yield from self.strays.values()
         for errand, begun in self.garbage.items():
             yield Abandon(errand, begun)
 
@@ -315,6 +317,24 @@ class Editions:
             else:
                 errand = Errand("unpin", save_id=save_id)
                 self.unpins[errand] = Unpin(errand)
+
+    def drop_strays(self, uploads: tuple[Begun, ...], key: str) -> None:
+        """Drop what was begun under one of our keys without anybody being told."""
+        known = {
+            waiting.begun.token
+            for edition in self.open.values()
+            for waiting in edition.files.values()
+            if waiting.begun is not None
+        }
+        for begun in uploads:
+            if begun.key == key and begun.token not in known:
+                self.abandon(begun)
+
+    def has_stray(self, key: str) -> None:
+        """Look for an upload that may have been begun for an edition that is no more."""
+        if self.can_abandon:
+            errand = Errand("list strays", path=key)
+            self.strays[errand] = ListUploads(errand, key)
 
     def orphans(self, uploads: tuple[Begun, ...]) -> None:
         """Drop uploads that a former daemon began and could not write down any more."""
