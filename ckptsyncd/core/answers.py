@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckptsyncd.core import memory, progress
-from ckptsyncd.core.edition import Edition
+from ckptsyncd.core.edition import Edition, FileProgress
 from ckptsyncd.core.editions import Editions
 from ckptsyncd.core.manifest import decode
 from ckptsyncd.core.messages import (
@@ -27,8 +27,19 @@ from ckptsyncd.core.messages import (
     Report,
     Summed,
     UploadBegun,
+    UploadsListed,
 )
-from ckptsyncd.core.orders import Order, PutPiece, PutSmall, Stat
+from ckptsyncd.core.orders import (
+    Begin,
+    Finish,
+    ListUploads,
+    Order,
+    PutPiece,
+    PutSmall,
+    PutWhole,
+    Stat,
+    Sum,
+)
 from ckptsyncd.core.turn import Notebook
 from ckptsyncd.core.upload import Scene, key_for
 
@@ -66,8 +77,10 @@ def _compared(case: Case, message: RecordRead) -> None:
 
 
 def _summed(case: Case, message: Summed) -> None:
-    case.edition.sums[message.errand.path] = message.crc64nvme
-    _adopt(case)
+    # The same save may have come back as other files meanwhile.
+    if isinstance(case.order, Sum) and case.order.listing == case.edition.listing:
+        case.edition.sums[message.errand.path] = message.crc64nvme
+        _adopt(case)
 
 
 def _adopt(case: Case) -> None:
@@ -101,7 +114,7 @@ def _claim_read(case: Case, message: RecordRead) -> None:
 
 def _begun(case: Case, message: UploadBegun) -> None:
     waiting = case.edition.files.get(message.errand.path)
-    if waiting is None or waiting.begun is not None:
+    if waiting is None or waiting.begun is not None or message.begun.key != waiting.key:
         case.editions.abandon(message.begun)
         return
     progress.begin(waiting, message.begun)
@@ -155,7 +168,16 @@ def _seen(case: Case, message: ObjectSeen) -> None:
             case.editions.abandon(before)
 
 
+def _strays_listed(case: Case, message: UploadsListed) -> None:
+    waiting = case.edition.files.get(message.errand.path)
+    if waiting is not None and isinstance(case.order, ListUploads):
+        waiting.has_stray = False
+        case.editions.drop_strays(message.uploads, case.order.prefix)
+
+
 def _looked_again(case: Case, message: LookedAgain) -> None:
+    if message.errand.index != case.edition.number:
+        return
     difference = message.difference
     if difference:
         case.editions.voided(case.edition, difference, case.notes)
@@ -187,6 +209,7 @@ TAKERS: dict[str, Callable[[Case, Any], None]] = {
     "claim": _claimed,
     "read claim": _claim_read,
     "begin": _begun,
+    "list strays": _strays_listed,
     "piece": _piece,
     "finish": _stored,
     "whole": _stored,
@@ -197,26 +220,47 @@ TAKERS: dict[str, Callable[[Case, Any], None]] = {
 }
 
 
-def failed(
-    editions: Editions, edition: Edition, message: Failed, now: float, notes: Notebook
-) -> None:
+def failed(case: Case, message: Failed, now: float) -> None:
     """Take in that one of the edition's orders failed: doubt, begin anew, park, or just wait."""
+    editions, edition = case.editions, case.edition
     purpose, kind = message.errand.purpose, message.kind
-    waiting = edition.files.get(message.errand.path)
     unsure = message.ambiguous or kind == "lost"
     if kind == "changed":
-        editions.voided(edition, message.text, notes)
+        editions.voided(edition, message.text, case.notes)
     elif kind in ("never", "local") or (kind == "missing" and purpose != "compare"):
         long = 10.0 if kind == "never" else 1.0
         until = now + long * editions.policy.parked_seconds
-        editions.parked(edition, message.text, until, notes)
-    elif purpose == "claim" and unsure:
+        editions.parked(edition, message.text, until, case.notes)
+    elif purpose in ("claim", "seal") and unsure:
+        if message.errand.index == edition.number:
+            _doubt(edition, purpose)
+    else:
+        _file_failed(case, message)
+
+
+def _doubt(edition: Edition, purpose: str) -> None:
+    if purpose == "claim":
         edition.claimed = "doubt"
-    elif purpose == "seal" and unsure:
+    else:
         edition.sealed = "doubt"
-    elif waiting is not None:
-        before = waiting.begun
-        progress.file_failed(waiting, message)
-        if before is not None and waiting.begun is None:
-            waiting.nonce = editions.next_nonce()
-            notes.ledger.append(memory.forget_upload(edition.save_id, waiting.fact.path))
+
+
+def _file_failed(case: Case, message: Failed) -> None:
+    edition, order = case.edition, case.order
+    waiting = edition.files.get(message.errand.path)
+    if waiting is None or not _is_about(order, waiting):
+        return
+    before = waiting.begun
+    progress.file_failed(waiting, message)
+    if before is not None and waiting.begun is None:
+        waiting.nonce = case.editions.next_nonce()
+        case.notes.ledger.append(memory.forget_upload(edition.save_id, waiting.fact.path))
+
+
+def _is_about(order: Order, waiting: FileProgress) -> bool:
+    """Return whether an order was about the upload as it is now, and not about an earlier one."""
+    if isinstance(order, PutPiece | Finish):
+        return order.begun == waiting.begun
+    if isinstance(order, Begin | PutWhole | Stat):
+        return order.key == waiting.key
+    return True

@@ -41,13 +41,23 @@ from ckptsyncd.core.messages import (
     UploadsListed,
     Withdrawn,
 )
-from ckptsyncd.core.moves import Complained, Recovered
-from ckptsyncd.core.orders import Errand, HandOrder, Look, Order, Scan, ScannerOrder, SetPace, Stop
+from ckptsyncd.core.orders import (
+    Begin,
+    Errand,
+    HandOrder,
+    Look,
+    Order,
+    Scan,
+    ScannerOrder,
+    SetPace,
+    Stop,
+)
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.rate import Rate
 from ckptsyncd.core.retry import Wait, after_failure, wait_seconds
 from ckptsyncd.core.runs import Runs
 from ckptsyncd.core.sightings import CompanionSeen, PointerSeen, Removed, Settled
+from ckptsyncd.core.trouble import Trouble
 from ckptsyncd.core.turn import Notebook, Turn
 from ckptsyncd.core.wishes import Who, Wishes
 
@@ -61,16 +71,6 @@ HOPELESS_FAILURES = 6
 
 #: So many rests are kept before those that are over are dropped (guessed).
 MOST_RESTS = 1000
-
-
-@dataclass(slots=True)
-class Trouble:
-    """Failures of the store in a row, and in total."""
-
-    in_a_row: int = 0
-    total: int = 0
-    since_wall: float = 0.0
-    text: str = ""
 
 
 @dataclass(slots=True)
@@ -204,8 +204,9 @@ class Brain:
         rested = self.resting.pop(errand, None)
         if order is None:
             return
-        if isinstance(order, HandOrder):
-            self._store_answered(rested, notes)
+        # Other orders may succeed while one keeps failing: only its own success ends the trouble.
+        if isinstance(order, HandOrder) and (rested is not None or not self.resting):
+            self.trouble.ended(notes)
         if isinstance(message, PieceStored | ObjectStored):
             self._measure(message, now)
         edition = self.editions.open.get((errand.checkpoint, errand.save_id))
@@ -240,12 +241,13 @@ class Brain:
         elif isinstance(message, KeysListed):
             self.editions.list_catalog(message.keys, notes)
         elif isinstance(message, UploadsListed):
-            self.wishes.uploads_listed = True
-            self.editions.orphans(message.uploads)
+            self._uploads_listed(message)
         elif isinstance(message, UploadAbandoned):
             self.editions.garbage.pop(message.errand, None)
         elif isinstance(message, Unpinned):
-            self.editions.unpins.pop(message.errand, None)
+            # Unless the same files were pinned and let go of again meanwhile.
+            if self.editions.unpins.get(message.errand) is order:
+                del self.editions.unpins[message.errand]
         elif isinstance(message, UploadBegun):
             self.editions.abandon(message.begun)
         elif self.beside.hear(message, self.runs):
@@ -253,16 +255,28 @@ class Brain:
         elif isinstance(message, RecordRead | RecordPut):
             self.runs.hear(message, getattr(order, "data", b""), now, notes)
 
+    def _uploads_listed(self, message: UploadsListed) -> None:
+        stray = self.editions.strays.pop(message.errand, None)
+        if stray is not None:
+            self.editions.drop_strays(message.uploads, stray.prefix)
+        elif message.errand.purpose == "uploads":
+            self.wishes.uploads_listed = True
+            self.editions.orphans(message.uploads)
+
     def _failed(self, message: Failed, now: Instant, notes: Notebook) -> None:
         errand = message.errand
-        if self.under_way.pop(errand, None) is None:
+        order = self.under_way.pop(errand, None)
+        if order is None:
             return
         self._rest(message, now)
         if message.kind not in ("changed", "local", "lost", "gone"):
-            self._store_failed(message, now, notes)
+            self.trouble.failed(message, now.wall, notes)
         edition = self.editions.open.get((errand.checkpoint, errand.save_id))
         if edition is not None:
-            answers.failed(self.editions, edition, message, now.boot, notes)
+            case = Case(self.editions, edition, order, self.wishes.scene(edition, now), notes)
+            answers.failed(case, message, now.boot)
+        elif isinstance(order, Begin) and message.ambiguous:
+            self.editions.has_stray(order.key)
         elif errand.purpose == "abandon" and message.kind in ("gone", "missing", "never"):
             self.editions.garbage.pop(errand, None)
         elif errand.purpose == "companion" and message.kind in ("local", "changed", "never"):
@@ -282,20 +296,6 @@ class Brain:
         if len(self.resting) > MOST_RESTS:
             self.resting = {e: w for e, w in self.resting.items() if w.until > now.boot}
         self.resting[message.errand] = after_failure(before, now.boot, pause, message.text)
-
-    def _store_failed(self, message: Failed, now: Instant, notes: Notebook) -> None:
-        if self.trouble.in_a_row == 0:
-            self.trouble.since_wall = now.wall
-        self.trouble.in_a_row += 1
-        self.trouble.total += 1
-        self.trouble.text = message.text
-        notes.moves.append(Complained(message.text, message.hint, "store"))
-
-    def _store_answered(self, rested: Wait | None, notes: Notebook) -> None:
-        # Other orders may succeed while one keeps failing: only its own success ends the trouble.
-        if self.trouble.in_a_row and (rested is not None or not self.resting):
-            notes.moves.append(Recovered("store", self.trouble.in_a_row))
-            self.trouble.in_a_row = 0
 
     # What the eyes saw --------------------------------------------------------------------------
 

@@ -23,8 +23,9 @@ class FileProgress:
     """One regular file on its way: not begun, or some pieces in the store.
 
     ``todo`` holds the pieces that the store has not confirmed. ``doubt``: a finish may have
-    happened; ``gone``: the store does not know the begun upload any more. ``salts`` counts how
-    often the data key had to be changed because a foreign object lies there.
+    happened; ``gone``: the store does not know the begun upload any more. ``has_stray``: an upload
+    may have been begun whose token nobody told us. ``salts`` counts how often the data key had to
+    be changed because a foreign object lies there.
     """
 
     fact: FileFact
@@ -35,6 +36,7 @@ class FileProgress:
     nonce: str = ""
     doubt: bool = False
     gone: bool = False
+    has_stray: bool = False
     salts: int = 0
 
     @property
@@ -82,6 +84,11 @@ class Edition:
     sums: dict[str, int] = field(default_factory=dict)
     parked_until: float | None = None
     began: bool = False
+    saved_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Keep what is asked for in every turn: a listing may have a hundred thousand files."""
+        self.saved_at = self.settled.listing.saved_at
 
     @property
     def checkpoint(self) -> str:
@@ -105,6 +112,12 @@ class Edition:
         return whole + sum(progress.bytes_stored for progress in self.files.values())
 
     @property
+    def wants_look(self) -> bool:
+        """Whether only the second look stands between it and its manifest."""
+        compared = self.pinned and not self.rivals
+        return compared and self.claimed == "yes" and not (self.files or self.looked)
+
+    @property
     def is_open(self) -> bool:
         """Whether there is still something to do for it."""
         return self.state in ("settled", "uploading", "sealing", "parked")
@@ -119,4 +132,4 @@ class Edition:
     def rank(self, lineage: int, after_step: int) -> tuple[int, int, float, int]:
         """Order editions of a series as ``Manifest.rank`` does, before there is a manifest."""
         step = after_step if self.settled.step is None else self.settled.step
-        return (lineage, step, self.listing.saved_at, self.number)
+        return (lineage, step, self.saved_at, self.number)

@@ -83,7 +83,20 @@ def _row(text: str) -> dict[str, Any]:
 
 
 def _facts(listing: Listing) -> list[dict[str, Any]]:
-    return [asdict(fact) for fact in listing.files]
+    return [
+        {
+            "path": fact.path,
+            "kind": fact.kind,
+            "device": fact.device,
+            "inode": fact.inode,
+            "size": fact.size,
+            "mtime_ns": fact.mtime_ns,
+            "target": fact.target,
+            "mode": fact.mode,
+            "ctime_ns": fact.ctime_ns,
+        }
+        for fact in listing.files
+    ]
 
 
 def _listing(rows: object) -> Listing:
@@ -144,7 +157,14 @@ def upload_row(save_id: str, path: str, begun: Begun) -> Remember:
 
 def piece_row(save_id: str, path: str, nonce: str, receipt: Receipt) -> Remember:
     """Return the order to remember a stored piece."""
-    value = asdict(receipt) | {"path": path, "nonce": nonce}
+    value = {
+        "index": receipt.index,
+        "length": receipt.length,
+        "crc64nvme": receipt.crc64nvme,
+        "token": receipt.token,
+        "path": path,
+        "nonce": nonce,
+    }
     return Remember("piece", f"{_address(save_id, path)}{receipt.index}", _text(value))
 
 

@@ -129,6 +129,8 @@ def file_failed(progress: FileProgress, failed: Failed) -> None:
         progress.gone = failed.kind == "gone"
     elif purpose == "piece" and failed.kind == "gone":
         progress.restart()
+    elif purpose == "begin":
+        progress.has_stray |= failed.ambiguous
 
 
 def claim_read(edition: Edition, data: bytes | None) -> bool:

@@ -7,7 +7,7 @@ resting, so an order is asked for again until its answer has changed the progres
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ckptsyncd.core import names
@@ -21,6 +21,7 @@ from ckptsyncd.core.orders import (
     Finish,
     GetSmall,
     HandOrder,
+    ListUploads,
     LookAgain,
     Pin,
     PutPiece,
@@ -38,7 +39,8 @@ from ckptsyncd.core.policy import Policy
 class Scene:
     """What an edition's next order depends on beside its own progress.
 
-    ``epoch`` is ``None`` until this daemon has taken one for the series.
+    ``epoch`` is ``None`` until this daemon has taken one for the series. ``is_free`` tells what is
+    neither under way nor resting: a manifest of a hundred thousand files is not encoded in vain.
     """
 
     limits: Limits
@@ -52,6 +54,7 @@ class Scene:
     least_saved_at: float
     late: bool
     now: Instant
+    is_free: Callable[[Errand], bool] = lambda _: True
 
 
 def errand(edition: Edition, purpose: str, path: str = "", index: int = -1) -> Errand:
@@ -71,7 +74,8 @@ def missing(edition: Edition, scene: Scene) -> Iterator[HandOrder | ScannerOrder
         for progress in edition.files.values():
             yield from _file(edition, progress, scene)
     elif not edition.looked:
-        yield LookAgain(errand(edition, "look again"), edition.listing)
+        order = errand(edition, "look again", index=edition.number)
+        yield LookAgain(order, edition.listing)
     elif edition.sealed != "yes":
         yield from _seal(edition, scene)
 
@@ -98,19 +102,24 @@ def _claim(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
     if edition.claimed == "doubt":
         yield GetSmall(errand(edition, "read claim", index=edition.number), key)
     elif scene.epoch is not None:
-        claim = Claim(
-            checkpoint=edition.checkpoint,
-            edition=edition.number,
-            series=edition.series,
-            save_id=edition.save_id,
-            nonce=scene.nonce,
-            epoch=scene.epoch,
-            node=scene.policy.node,
-            salt=salt_of(scene, 0),
-            claimed_at=scene.now.wall,
-        )
         order = errand(edition, "claim", index=edition.number)
-        yield PutSmall(order, key, claim.encode(), create_only(scene.limits))
+        if scene.is_free(order):
+            data = _claim_of(edition, scene, scene.epoch).encode()
+            yield PutSmall(order, key, data, create_only(scene.limits))
+
+
+def _claim_of(edition: Edition, scene: Scene, epoch: int) -> Claim:
+    return Claim(
+        checkpoint=edition.checkpoint,
+        edition=edition.number,
+        series=edition.series,
+        save_id=edition.save_id,
+        nonce=scene.nonce,
+        epoch=epoch,
+        node=scene.policy.node,
+        salt=salt_of(scene, 0),
+        claimed_at=scene.now.wall,
+    )
 
 
 def salt_of(scene: Scene, salts: int) -> str:
@@ -145,6 +154,8 @@ def _file(edition: Edition, progress: FileProgress, scene: Scene) -> Iterator[Ha
             progress.nonce,
             create_only=scene.limits.create_only_finish,
         )
+    elif progress.has_stray and scene.limits.can_abandon:
+        yield ListUploads(errand(edition, "list strays", path), progress.key)
     elif progress.begun is None:
         wanted = piece_bytes(progress.fact.size, scene.limits, scene.policy.piece_bytes)
         order = errand(edition, "begin", path)
@@ -183,9 +194,10 @@ def _seal(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
     if edition.sealed == "doubt":
         yield GetSmall(errand(edition, "read manifest", index=edition.number), key)
         return
-    data = encode(manifest_of(edition, scene))
     order = errand(edition, "seal", index=edition.number)
-    yield PutSmall(order, key, data, create_only(scene.limits))
+    if scene.is_free(order):
+        data = encode(manifest_of(edition, scene))
+        yield PutSmall(order, key, data, create_only(scene.limits))
 
 
 def manifest_of(edition: Edition, scene: Scene) -> Manifest:

@@ -6,7 +6,7 @@ under way, so what is not done is wished for again in the next turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -23,8 +23,6 @@ from ckptsyncd.core.orders import (
     HandOrder,
     ListKeys,
     ListUploads,
-    LookAgain,
-    Pin,
     Probe,
     ScannerOrder,
 )
@@ -69,6 +67,7 @@ class Wishes:
     beside: Beside
     ending: Ending
     rate: Rate
+    is_free: Callable[[Errand, float], bool]
     limits: Limits | None = None
     uploads_listed: bool = False
 
@@ -96,6 +95,7 @@ class Wishes:
             least_saved_at=0.0 if safe is None else safe.manifest.saved_at,
             late=bool(self.runs.fenced),
             now=now,
+            is_free=lambda errand: self.is_free(errand, now.boot),
         )
 
     def turns(self, now: Instant) -> list[Edition]:
@@ -121,18 +121,13 @@ class Wishes:
     def scanner(self, now: Instant) -> Iterator[ScannerOrder]:
         """Yield what the scanner should do: pins first, then second looks, then the eyes' own."""
         for edition in self.turns(now):
-            for order in self._of_edition(edition, now):
-                if isinstance(order, Pin | LookAgain):
-                    yield order
-                break
+            if not edition.pinned or (edition.wants_look and self.is_ready):
+                for order in missing(edition, self.scene(edition, now)):
+                    if isinstance(order, ScannerOrder):
+                        yield order
         yield from self.eyes.orders(now.boot)
         yield from self.beside.reads()
         yield from self.editions.unpins.values()
-
-    def _of_edition(self, edition: Edition, now: Instant) -> Iterator[HandOrder | ScannerOrder]:
-        if edition.pinned and not self.is_ready:
-            return iter(())
-        return missing(edition, self.scene(edition, now))
 
     # The hands ----------------------------------------------------------------------------------
 
@@ -171,7 +166,7 @@ class Wishes:
         if edition.number == 0 and not edition.rivals:
             self.editions.number(edition, notes)
             self.runs.of(edition.series).epoch_wanted = True
-        for order in self._of_edition(edition, now):
+        for order in missing(edition, self.scene(edition, now)):
             if not isinstance(order, ScannerOrder):
                 yield order
 
