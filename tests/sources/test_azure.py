@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import TimeoutError  # noqa: A004 - not yet the built-in one in 3.10
 
 import pytest
 
 from ckptsyncd.core.messages import Noticed, Withdrawn
 from ckptsyncd.sources.azure import Azure
 from ckptsyncd.sources.pretend.azure import NAME
-from tests.sources.bench import Bench, Listener
+from tests.sources.bench import SILENCE_SECONDS, Bench, Listener
 
 EVENTS = "/metadata/scheduledevents"
 
@@ -140,9 +141,11 @@ def test_the_first_answer_takes_two_minutes(bench: Bench) -> None:
     """Scenario 30: the first request waits as long as Azure may need to switch itself on."""
     bench.cloud.azure.first_seconds = 120.0
     bench.cloud.azure.schedule("Preempt", 150.0, "e1")
-    listener = listen(bench)
+    listener = bench.listen(Azure(bench.wire(read_seconds=SILENCE_SECONDS)))
     turn = listener.begin()
     bench.scene.await_held()
+    with pytest.raises(TimeoutError):
+        turn.result(2 * SILENCE_SECONDS)
     bench.wait(120.0)
     message = turn.result(10.0)[0]
     assert isinstance(message, Noticed)

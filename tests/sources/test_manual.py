@@ -79,6 +79,16 @@ def test_a_file_that_is_written_again(bench: Bench, tmp_path: Path) -> None:
     assert told[1] == Withdrawn("notice-file", first.notice_id)
 
 
+def test_a_file_that_is_put_there_again(bench: Bench, tmp_path: Path) -> None:
+    """The same content at another time is another notice, also after a restart in between."""
+    path = tmp_path / "notice"
+    write(bench, path, "")
+    first = file(bench, path).notice()
+    bench.wait(3600.0)
+    write(bench, path, "")
+    assert file(bench, path).notice().notice_id != first.notice_id
+
+
 def test_a_file_from_another_life(bench: Bench, tmp_path: Path) -> None:
     """A file whose time was over long ago, found on a disk that came back, drains nothing."""
     write(bench, tmp_path / "notice", "120", age_seconds=86400.0)
