@@ -57,7 +57,7 @@ class FakeClock:
 
 def boot_id() -> str:
     """Return the name of this boot: boot readings of another one mean nothing here."""
-    return _BOOT_ID.read_text(encoding="ascii").strip()
+    return _BOOT_ID.read_text(encoding="utf-8").strip()
 
 
 def ticks() -> float:

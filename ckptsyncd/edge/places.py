@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -44,7 +45,8 @@ def make(directory: str, root: str) -> None:
             _trust(step, like.st_uid)
             continue
         if os.geteuid() == 0:
-            os.chown(step, like.st_uid, like.st_gid)
+            with contextlib.suppress(OSError):  # a courtesy; a root without rights cannot do it
+                os.chown(step, like.st_uid, like.st_gid)
         Path(step).chmod(stat.S_IMODE(like.st_mode) | stat.S_IRWXU)
 
 

@@ -114,18 +114,17 @@ class Shelf:
     def _hold_open(self, pin_id: str, index: int, source: str) -> None:
         fd = open_to_read(source)
         with self._lock:
+            is_full = sum(map(len, self._open.values())) >= self.most_open
             held = self._open.setdefault(pin_id, {})
-            if sum(map(len, self._open.values())) < self.most_open:
-                before, held[index] = held.get(index), fd
-            else:
-                before = fd
+            before = held.pop(index, None)
+            if not is_full:
+                held[index] = fd
         if before is not None:
             os.close(before)
-        if before == fd:
-            text = (
-                f"no links can be made, and {self.most_open} files are held open; raise ulimit -n"
-            )
-            raise OSError(errno.EMFILE, text)
+        if is_full:
+            os.close(fd)
+            why = f"no links can be made, and {self.most_open} files are held open; raise ulimit -n"
+            raise OSError(errno.EMFILE, why)
 
     def _copied(self, place: str, pin_id: str, index: int, source: int, fact: FileFact) -> None:
         places.make(_directory(place, pin_id), self._root)

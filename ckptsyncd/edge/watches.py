@@ -157,7 +157,7 @@ def _reason(error: OSError) -> str:
 def limit(name: str) -> str:
     """Return the present value of an inotify limit in brackets, or nothing where it is hidden."""
     try:
-        value = (_SYSCTL / f"max_user_{name}").read_text(encoding="ascii").strip()
+        value = (_SYSCTL / f"max_user_{name}").read_text(encoding="utf-8").strip()
     except OSError:
         return ""
     return f" (now {value})"

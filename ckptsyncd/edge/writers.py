@@ -100,7 +100,7 @@ def _writes(pid: int, number: str, device: int, inode: int) -> bool:
         status = (_PROC / str(pid) / "fd" / number).stat()
         if (status.st_dev, status.st_ino) != (device, inode):
             return False
-        info = (_PROC / str(pid) / "fdinfo" / number).read_text(encoding="ascii")
+        info = (_PROC / str(pid) / "fdinfo" / number).read_text(encoding="utf-8")
     except OSError:  # closed meanwhile, or not ours to see
         return False
     flags = next((line for line in info.splitlines() if line.startswith("flags:")), "flags: 0")
