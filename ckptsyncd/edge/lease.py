@@ -43,8 +43,8 @@ def probe(fd: int) -> Probe:
     """Take and release a read lease on a regular file opened read-only; never raises."""
     try:
         soften(fd)
-    except OSError as error:  # no leases here at all, or none that are safe to take
-        return Probe("unknown", 0.0, error.errno or 0)
+    except OSError as trouble:  # no leases here at all, or none that are safe to take
+        return Probe("unknown", 0.0, trouble.errno or 0)
     steps = (
         partial(_FCNTL, fd, fcntl.F_SETLEASE, fcntl.F_RDLCK),
         ctypes.get_errno,  # before the release overwrites it

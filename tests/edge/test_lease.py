@@ -77,6 +77,13 @@ def test_released_lease_lets_writers_in(path: Path) -> None:
     os.close(reader)
 
 
+def test_where_no_lease_can_be_asked_for_nobody_knows(path: Path) -> None:
+    """A kernel that does not even take the request is one that cannot tell; nothing is raised."""
+    fd = os.open(path, os.O_PATH)
+    assert lease.probe(fd) == lease.Probe("unknown", 0.0, errno.EBADF)
+    os.close(fd)
+
+
 BREAK_A_LEASE = """
 import fcntl, os, sys
 from ckptsyncd.edge import lease
