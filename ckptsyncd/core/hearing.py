@@ -215,11 +215,8 @@ def _claim_arrival(gaze: Gaze, message: Scanned) -> None:
     if path not in gaze.arrivals or gaze.place(path, is_folder=True).unit:
         return
     places = [gaze.place(f.path) for f in message.facts if f.kind != "directory"]
-    is_direct = any(p.kind == "member" and parent(p.unit) == path for p in places)
-    holds_others = any(
-        p.kind == "member" and p.scope == "tree" and parent(p.unit) != path for p in places
-    )
-    if is_direct and not holds_others:
+    units = {place.unit for place in places if place.kind == "member"}
+    if units and not any(gaze.tree.is_save(unit) for unit in units):
         gaze.tree.claim(path)
         gaze.reseat()
 

@@ -309,6 +309,8 @@ def missing_mark(layout: Layout, members: Iterable[Written]) -> str:
         if not _asked_for(marker, members):
             continue
         marks = _marks(marker, members)
+        if not marks and any(fits(marker.path, m.rel) for m in members):
+            return f"{plain(marker)} is older than this save, and {layout.name} writes it last"
         if not marks:
             return f"no {plain(marker)} yet, which {layout.name} writes last"
         late = _later_than(marks, marker, members)

@@ -87,6 +87,7 @@ class Tree:
         """Join the layouts' patterns; ``exclude`` are the user's own, as in a shell."""
         join = [any_of([getattr(x, kind) for x in layouts]) for kind in ("folder", "file")]
         self._strong = any_of([x.folder for x in layouts if not x.weak] + join[1:])
+        self._named = any_of([x.folder for x in layouts if not x.weak])
         self._weak = any_of([x.folder for x in layouts if x.weak])
         self._file = join[1]
         self._groups = [x.group for x in layouts if x.group]
@@ -102,7 +103,9 @@ class Tree:
         self._signs = any_of([sign for x in self._claimers for sign in x.signs])
         self._claims: dict[str, Claim] = {}
         self._hints: dict[str, set[tuple[int, int]]] = {}
+        #: Directories that hold units, and those that hold saves of a run by name.
         self._parents: set[str] = set()
+        self._runs: set[str] = set()
         self._folders: dict[str, _Folder] = {}
         #: Directories that became units, or stopped being one, since somebody last looked.
         self.changed: list[str] = []
@@ -137,6 +140,11 @@ class Tree:
         start = folder + "/" if folder else ""
         return tuple(start + name + end for name in names for end in ("", ".ckpt", ".nemo"))
 
+    def is_save(self, unit: str) -> bool:
+        """Return whether a checkpoint's own name says that it is one of a series."""
+        base = unit.rpartition("/")[2]
+        return self._is_named(unit, self._named) or pattern(_PROGRESS).search(base) is not None
+
     # What it learns -----------------------------------------------------------------------------
 
     def claim(self, path: str, scope: Scope = "tree", members: str = r"(?s:.*)") -> None:
@@ -147,7 +155,10 @@ class Tree:
 
     def has_units_below(self, unit: str) -> None:
         """Note that a unit exists: the directories above it are no units by a weak name."""
+        is_save = self.is_save(unit)
         for folder in ancestors(root_of(unit)):
+            if is_save:
+                self._runs.add(folder)
             if folder not in self._parents:
                 self._parents.add(folder)
                 if pattern(self._weak).fullmatch(folder.rpartition("/")[2]):
@@ -205,7 +216,8 @@ class Tree:
             return Place("member", folder.unit)
         if pattern(self._pointers).fullmatch(base):
             return Place("pointer")
-        if folder.unit and pattern(folder.members).fullmatch(base):
+        is_own = pattern(_PROGRESS).search(base) is not None and pattern(self._file).fullmatch(base)
+        if folder.unit and not is_own and pattern(folder.members).fullmatch(base):
             return Place("member", folder.unit, "flat")
         return self._place_loose(path, base)
 
@@ -240,8 +252,9 @@ class Tree:
             hints |= met
             if sum(kind == which for kind, _ in hints) == len(layout.signs):
                 del self._hints[home]
-                crowded = home in self._parents and layout.claims == "tree"
-                self.claim(home, "flat" if crowded else layout.claims or "tree", layout.members)
+                # A run's own directory is never one checkpoint with all that is below it.
+                is_run = home in self._runs and layout.claims == "tree"
+                self.claim(home, "flat" if is_run else layout.claims or "tree", layout.members)
                 return
 
     def _outgrown(self, base: str, folder: _Folder) -> bool:

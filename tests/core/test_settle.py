@@ -1,0 +1,293 @@
+"""The judgement itself, as a table: what a look found, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ckptsyncd.core.facts import FileFact, FileLook, Shape, Writer
+from ckptsyncd.core.layouts import BUILT_IN, Layout
+from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.settle import Held, MemberView, Parked, Patience, View, Waits, Whole, judge
+from ckptsyncd.core.shapes import shape_of
+
+NAMED = {layout.name: layout for layout in BUILT_IN}
+PLAIN, RANKED = NAMED["directory"], NAMED["deepspeed"]
+TRAINER, DCP = NAMED["huggingface-trainer"], NAMED["torch-distributed"]
+PATIENCE = Patience.under(Policy(), hasty=False)
+
+
+def member(  # noqa: PLR0913 - a row of the tables below
+    rel: str,
+    event: int = 1,
+    *,
+    size: int = 100,
+    writer: Writer = "none",
+    shape: Shape = "unknown",
+    fault: str = "",
+    ctime_ns: int = 1,
+    is_stale: bool = False,
+) -> MemberView:
+    """Return one file as a look found it; it changed at 100 s."""
+    fact = FileFact(f"c/{rel}", "file", 1, 1, size, 1, ctime_ns=ctime_ns)
+    look = FileLook(fact, writer, "pid 7 (python)", shape, shape == "whole", fault)
+    return MemberView(
+        rel=rel,
+        fact=fact,
+        look=look,
+        event=event,
+        ctime_ns=ctime_ns,
+        changed_at=100.0,
+        is_stale=is_stale,
+    )
+
+
+def view(layout: Layout, *members: MemberView, idle: float = 0.1) -> View:
+    """Return a checkpoint that last changed at 100 s and was looked at ``idle`` seconds later."""
+    return View("c", layout, members, looked_at=100.0 + idle, changed_at=100.0)
+
+
+A, B = member("a.pt", 1), member("b.pt", 2)
+WHOLE = member("a.pt", shape="whole")
+STATE = member("trainer_state.json", 9)
+RANK_0, RANK_1 = member("rng_state_0.pth", 2), member("rng_state_1.pth", 3)
+HF = view(TRAINER, A, STATE)
+RANKS = view(TRAINER, RANK_0, RANK_1, STATE)
+MODEL = shape_of("c", [("a.pt", A.fact), ("b.pt", B.fact)])
+RANKS_MODEL = shape_of("c", [(m.rel, m.fact) for m in RANKS.members])
+
+WHOLES = {
+    "a user said so": (replace(view(PLAIN, A), is_explicit=True), "explicit"),
+    "a user said so, though no marker is there": (
+        replace(view(TRAINER, A), is_explicit=True),
+        "explicit",
+    ),
+    "arrived by rename": (replace(view(PLAIN, A, B), is_arrived=True), "rename"),
+    "arrived by rename, and its layout's marker with it": (replace(HF, is_arrived=True), "rename"),
+    "the marker is newest": (HF, "marker"),
+    "the marker is newest by ctime, where only a scan saw both": (
+        view(DCP, member("__0_0.distcp", 0, ctime_ns=5), member(".metadata", 0, ctime_ns=6)),
+        "marker",
+    ),
+    "the marker and a member of one moment": (
+        view(DCP, member("__0_0.distcp", 0, ctime_ns=5), member(".metadata", 0, ctime_ns=5)),
+        "marker",
+    ),
+    "ranks' files after the grace": (replace(RANKS, looked_at=105.0), "marker"),
+    "ranks' files as its sibling had them, at once": (
+        replace(RANKS, model=RANKS_MODEL),
+        "marker",
+    ),
+    "ranks' files, all written anew in a second save, at once": (
+        replace(RANKS, is_complete_again=True),
+        "marker",
+    ),
+    "a rank's file newer than the marker, after the grace": (
+        view(TRAINER, RANK_0, member("rng_state_1.pth", 12), STATE, idle=5.0),
+        "marker",
+    ),
+    "stale members after the grace": (
+        view(TRAINER, member("a.pt", is_stale=True), STATE, idle=5.0),
+        "marker",
+    ),
+    "the framework's unfinished mark went away": (
+        replace(view(PLAIN, A), is_unveiled=True),
+        "marker",
+    ),
+    "one file with its end mark": (replace(view(PLAIN, WHOLE), is_single=True), "format"),
+    "one file with its end mark and an unknown writer, 250 ms later": (
+        replace(
+            view(PLAIN, member("a.pt", shape="whole", writer="unknown"), idle=0.25),
+            is_single=True,
+        ),
+        "format",
+    ),
+    "the same files as its sibling, as large": (
+        replace(view(PLAIN, A, B, idle=1.0), model=MODEL),
+        "shape",
+    ),
+    "the same files of several ranks as their sibling": (
+        replace(view(RANKED, A, B, idle=1.0), model=MODEL),
+        "shape",
+    ),
+    "quiet": (view(PLAIN, A, B, idle=5.0), "quiet"),
+    "quiet, where ranks write": (view(RANKED, A, B, idle=30.0), "quiet"),
+    "more files than its sibling": (
+        replace(view(PLAIN, A, B, member("c.pt"), idle=5.0), model=MODEL),
+        "quiet",
+    ),
+    "a file less than its sibling, much later": (
+        replace(view(PLAIN, A, idle=65.0), model=MODEL),
+        "quiet, shape differs",
+    ),
+    "a file much smaller than its sibling's, much later": (
+        replace(view(PLAIN, A, member("b.pt", size=89), idle=65.0), model=MODEL),
+        "quiet, shape differs",
+    ),
+    "unknown writers and no end mark, after the quiet": (
+        view(DCP, member("__0_0.distcp", writer="unknown"), member(".metadata", 2), idle=5.0),
+        "marker",
+    ),
+    "rewritten faster than it uploads": (replace(HF, is_torn=True), "copy"),
+    "never quiet, one file, seen at rest before": (
+        replace(view(PLAIN, A), is_single=True, is_overdue=True, is_rewritten=True),
+        "copy",
+    ),
+    "never quiet, but everything written anew since it was whole": (
+        replace(view(PLAIN, A, B), is_overdue=True, is_complete_again=True),
+        "copy",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WHOLES)
+def test_whole(case: str) -> None:
+    """This is whole, and on this evidence."""
+    found, evidence = WHOLES[case]
+    verdict = judge(found, PATIENCE)
+    assert isinstance(verdict, Whole), verdict
+    assert verdict.evidence == evidence
+    assert verdict.is_copy == (evidence == "copy")
+
+
+WAITS = {
+    "quiet is not over": (view(PLAIN, A, B, idle=4.9), 105.0, "waiting for quiet"),
+    "ranks' quiet is not over": (view(RANKED, A, idle=29.0), 130.0, "waiting for quiet"),
+    "one file without an end mark": (
+        replace(view(PLAIN, A), is_single=True),
+        105.0,
+        "waiting for quiet",
+    ),
+    "unknown writer": (
+        replace(view(PLAIN, member("a.pt", shape="whole", writer="unknown")), is_single=True),
+        100.25,
+        "cannot be told",
+    ),
+    "unknown writer, no end mark, though the marker is there": (
+        view(DCP, member("__0_0.distcp", writer="unknown"), member(".metadata", 2)),
+        105.0,
+        "cannot be told",
+    ),
+    "unknown writer, no end mark, though it arrived by rename": (
+        replace(view(PLAIN, member("a.bin", writer="unknown")), is_arrived=True),
+        105.0,
+        "cannot be told",
+    ),
+    "other ranks": (RANKS, 105.0, "other ranks"),
+    "a rank that its sibling had": (
+        replace(view(TRAINER, RANK_0, STATE), model=RANKS_MODEL),
+        105.0,
+        "other ranks",
+    ),
+    "stale members": (view(TRAINER, member("a.pt", is_stale=True), STATE), 105.0, "older than"),
+    "the sibling's shape, before a second": (
+        replace(view(PLAIN, A, B, idle=0.5), model=MODEL),
+        101.0,
+        "waiting for quiet",
+    ),
+    "a file less than its sibling": (
+        replace(view(PLAIN, A, idle=6.0), model=MODEL),
+        165.0,
+        "its siblings have b.pt",
+    ),
+    "a stale file counts as missing for the shape": (
+        replace(view(PLAIN, A, member("b.pt", is_stale=True), idle=6.0), model=MODEL),
+        165.0,
+        "its siblings have b.pt",
+    ),
+    "a temporary file in it": (replace(HF, is_busy=True), 105.0, "temporary"),
+    "broken, but somebody may be writing": (
+        view(PLAIN, member("a.pt", writer="unknown", fault="no end")),
+        105.0,
+        "truncated: a.pt: no end",
+    ),
+    "no marker yet": (view(TRAINER, A), None, "no trainer_state.json yet"),
+    "marker older": (
+        view(TRAINER, member("a.pt", 12), STATE),
+        None,
+        "a.pt is newer than trainer_state.json",
+    ),
+    "its framework says that it is unfinished": (
+        replace(view(PLAIN, A, idle=99.0), veil="c-unfinished"),
+        None,
+        "c-unfinished",
+    ),
+    "a number is missing": (
+        view(PLAIN, member("m-00001-of-00003.bin"), member("m-00003-of-00003.bin")),
+        None,
+        "m-00002-of-00003.bin is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WAITS)
+def test_waits(case: str) -> None:
+    """This may still become whole, then, and for this reason."""
+    found, until, because = WAITS[case]
+    verdict = judge(found, PATIENCE)
+    assert isinstance(verdict, Waits), verdict
+    assert verdict.until == until
+    assert because in verdict.because
+
+
+PARKED = {
+    "no marker came": (view(TRAINER, A, idle=5.0), "ckptsyncd commit c"),
+    "an old marker": (view(DCP, member(".metadata", 1), member("__0_0.distcp", 2), idle=5.0),
+                      "__0_0.distcp is newer than .metadata"),
+    "an old marker by ctime": (
+        view(DCP, member(".metadata", 0, ctime_ns=5), member("__0_0.distcp", 0, ctime_ns=6),
+             idle=99.0), "__0_0.distcp is newer"),
+    "a marker from before this save": (
+        view(DCP, member(".metadata", 9, is_stale=True), member("__0_0.distcp", 8), idle=99.0),
+        ".metadata is older than this save"),
+    "arrived without its marker": (replace(view(TRAINER, A, idle=5.0), is_arrived=True),
+                                   "no trainer_state.json"),
+    "broken": (view(PLAIN, A, member("b.pt", fault="zip end record is missing")),
+               "truncated: b.pt: zip end record is missing"),
+    "broken, whatever a user says": (
+        replace(view(PLAIN, member("b.pt", fault="bad")), is_explicit=True), "truncated: b.pt"),
+    "empty": (view(PLAIN, member("a.pt", size=0), idle=9.0), "truncated: a.pt is empty"),
+    "a shard is missing": (
+        view(PLAIN, member("m-00002-of-00002.bin"), idle=9.0), "m-00001-of-00002.bin is missing"),
+    "files were removed": (replace(view(PLAIN, A, idle=99.0), is_frozen=True), "removed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PARKED)
+def test_parked(case: str) -> None:
+    """This is not whole, and nothing but the trainer or a user can change that."""
+    found, because = PARKED[case]
+    verdict = judge(found, PATIENCE)
+    assert isinstance(verdict, Parked), verdict
+    assert because in verdict.because
+
+
+@pytest.mark.parametrize("case", [*WHOLES, *WAITS])
+def test_an_open_writer_outweighs_everything(case: str) -> None:
+    """While somebody holds a file of it open for writing, no evidence counts, not even a user's."""
+    found = (WHOLES | WAITS)[case][0]
+    held = member("z.pt", writer="open")
+    verdict = judge(replace(found, members=(*found.members, held)), PATIENCE)
+    assert verdict == Held("z.pt is held open for writing by pid 7 (python)")
+
+
+def test_an_empty_note_is_no_shard() -> None:
+    """Only files that hold data must not be empty: markers and notes may be."""
+    assert isinstance(judge(view(PLAIN, A, member("DONE", size=0), idle=5.0), PATIENCE), Whole)
+
+
+def test_draining_shortens_the_wait_and_nothing_else() -> None:
+    """In a drain quiet takes 1 s and ranks 5 s; the grace of other ranks stays."""
+    hasty = Patience.under(Policy(), hasty=True)
+    assert isinstance(judge(view(PLAIN, A, idle=1.0), hasty), Whole)
+    assert isinstance(judge(view(RANKED, A, idle=5.0), hasty), Whole)
+    assert isinstance(judge(view(RANKED, A, idle=4.0), hasty), Waits)
+    assert isinstance(judge(replace(RANKS, looked_at=104.0), hasty), Waits)
+
+
+def test_never_quiet_is_no_excuse_for_a_first_save() -> None:
+    """A directory that is written for a long time for the first time is not copied in its midst."""
+    slow = replace(view(PLAIN, A, B), is_overdue=True)
+    assert isinstance(judge(slow, PATIENCE), Waits)
+    assert isinstance(judge(replace(slow, is_single=True, members=(A,)), PATIENCE), Waits)
