@@ -100,13 +100,11 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def client(endpoint: str) -> Any:
-    """Return a plain S3 client for a server of this page, to look behind the store's back."""
+    """Return a plain S3 client with the environment's credentials, to look behind the store."""
     return boto3.client(
         "s3",
         endpoint_url=endpoint,
         region_name="us-east-1",
-        aws_access_key_id=ACCESS_KEY,
-        aws_secret_access_key=SECRET_KEY,
         config=Config(
             retries={"total_max_attempts": 1},
             request_checksum_calculation="when_required",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import os
 from collections.abc import Iterator
 from contextlib import closing
+from secrets import token_hex
 
 import pytest
 
@@ -14,9 +15,6 @@ from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.store import S3Store
 from tests import servers
 from tests.stores.conformance import Behind, Conformance
-
-#: A prefix for every test, so that they need no bucket each.
-PREFIXES = itertools.count()
 
 
 def opened(server: servers.S3Server, prefix: str) -> S3Store:
@@ -36,8 +34,8 @@ class S3Conformance(Conformance):
 
     @pytest.fixture
     def prefix(self) -> str:
-        """Return a prefix that no other test uses."""
-        return f"tests/run {next(PREFIXES)}"
+        """Return a prefix that no test uses now or has used before."""
+        return f"tests/run {token_hex(6)}"
 
     @pytest.fixture
     def store(self, server: servers.S3Server, prefix: str) -> Iterator[S3Store]:
@@ -104,3 +102,17 @@ class TestMoto(S3Conformance):
         assert limits.checksum == "read back"
         assert limits.create_only_finish
         assert limits.compare_and_set
+
+
+@pytest.mark.server
+@pytest.mark.skipif("CKPTSYNCD_TEST_S3" not in os.environ, reason="CKPTSYNCD_TEST_S3 is not set")
+class TestYours(S3Conformance):
+    """Whatever answers at CKPTSYNCD_TEST_S3 (``http://host:port/bucket``): your credentials."""
+
+    sorts = False
+
+    @pytest.fixture
+    def server(self) -> servers.S3Server:
+        """Use the server that the environment names."""
+        endpoint, _, bucket = os.environ["CKPTSYNCD_TEST_S3"].rpartition("/")
+        return servers.S3Server("yours", endpoint, bucket)

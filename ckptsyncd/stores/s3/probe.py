@@ -47,6 +47,7 @@ class Findings:
     create_only_put: bool
     create_only_finish: bool
     matches: Literal["as told", "bare", ""]
+    can_abandon: bool = True
     leftover: str = ""
 
     def in_words(self) -> str:
@@ -57,6 +58,7 @@ class Findings:
             "create-only put": self.create_only_put,
             "create-only finish": self.create_only_finish,
             "compare-and-set": bool(self.matches),
+            "abandon": self.can_abandon,
         }
         able = ", ".join(f"{what} {'yes' if can else 'no'}" for what, can in conditions.items())
         return f"content checked: {checked}; {able}{self.leftover and '; ' + self.leftover}"
@@ -87,7 +89,7 @@ class Probe:
             whole_check = self._whole_check() if piece_check == "crc64nvme" else ""
             create_only_finish = self._create_only_finish(piece_check, whole_check)
         finally:
-            leftover = self._sweep()
+            upload_left, object_left = self._sweep()
         return Findings(
             put_check,
             piece_check,
@@ -95,7 +97,8 @@ class Probe:
             create_only_put,
             create_only_finish,
             matches,
-            leftover,
+            can_abandon=not upload_left,
+            leftover=upload_left or object_left,
         )
 
     def _ask(self, verb: str, **parameters: Any) -> Params:
@@ -205,12 +208,10 @@ class Probe:
         sent = SentBody(body, summing=False)
         return self._ask(verb, sent=sent, signed=check == "sha256" or None, **told, **extra)
 
-    def _sweep(self) -> str:
-        """Remove what was stored; return why something is left, for people, or nothing."""
-        left = ""
-        for token in self._begun:
-            left = self._removed("abort_multipart_upload", UploadId=token) or left
-        return self._removed("delete_object") or left
+    def _sweep(self) -> tuple[str, str]:
+        """Remove what was stored; return why an upload and an object are left, for people."""
+        left = [self._removed("abort_multipart_upload", UploadId=token) for token in self._begun]
+        return next(filter(None, left), ""), self._removed("delete_object")
 
     def _removed(self, verb: str, **parameters: str) -> str:
         try:
@@ -218,7 +219,7 @@ class Probe:
         except StoreError as error:
             if status_of(error) == 404:  # noqa: PLR2004
                 return ""
-            return f"the probe's object {self._key} is left: {error}"
+            return f"the probe left something behind: {error}"
         return ""
 
 

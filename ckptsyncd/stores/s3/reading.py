@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import Begun, ObjectFact
 from ckptsyncd.errors import Again, Never
+from ckptsyncd.stores.s3.faults import status_of
 from ckptsyncd.stores.s3.sending import from_base64
-from ckptsyncd.stores.s3.wire import Wire
+from ckptsyncd.stores.s3.wire import Params, Wire
 
 #: The name under which an object carries the nonce of its upload.
 NONCE = "ckptsyncd-nonce"
@@ -77,7 +77,7 @@ class Reader:
 
     def list(self, prefix: str) -> Iterator[ObjectFact]:
         """Yield every object below ``prefix`` as the listing tells it, page after page."""
-        more: dict[str, Any] = {}
+        more: Params = {}
         while True:
             answer = self._wire.ask(
                 "list_objects_v2",
@@ -86,26 +86,27 @@ class Reader:
                 MaxKeys=self._page_keys,
                 **more,
             )
-            for row in answer.get("Contents", ()):
-                key = str(row["Key"])[len(self._root) :]
+            for row, key in self._ours(answer.get("Contents", ()), prefix):
                 yield ObjectFact(key, int(row["Size"]), str(row.get("ETag", "")))
             if not answer.get("IsTruncated"):
                 return
             more = {"ContinuationToken": answer["NextContinuationToken"]}
 
     def uploads(self, prefix: str) -> Iterator[Begun]:
-        """Yield begun uploads; S3 tells key and id, not size, pieces or nonce (0 and empty)."""
-        more: dict[str, Any] = {}
+        """Yield begun uploads; S3 tells key and id, not size, pieces or nonce (0 and empty).
+
+        A server that cannot list them is read as one that has none.
+        """
+        more: Params = {}
         while True:
-            answer = self._wire.ask(
-                "list_multipart_uploads",
-                prefix,
-                Prefix=self._root + prefix,
-                MaxUploads=self._page_keys,
-                **more,
-            )
-            for row in answer.get("Uploads", ()):
-                key = str(row["Key"])[len(self._root) :]
+            asked = {"Prefix": self._root + prefix, "MaxUploads": self._page_keys, **more}
+            try:
+                answer = self._wire.ask("list_multipart_uploads", prefix, **asked)
+            except Never as error:
+                if status_of(error) in (405, 501):
+                    return
+                raise
+            for row, key in self._ours(answer.get("Uploads", ()), prefix):
                 yield Begun(key, str(row["UploadId"]), nonce="", size=0, piece_bytes=0)
             if not answer.get("IsTruncated"):
                 return
@@ -113,3 +114,10 @@ class Reader:
                 "KeyMarker": answer.get("NextKeyMarker", ""),
                 "UploadIdMarker": answer.get("NextUploadIdMarker", ""),
             }
+
+    def _ours(self, rows: Iterable[Params], prefix: str) -> Iterator[tuple[Params, str]]:
+        """Yield the rows below the prefix: some servers list every upload of the bucket."""
+        for row in rows:
+            key = str(row["Key"])
+            if key.startswith(self._root + prefix):
+                yield row, key[len(self._root) :]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from ckptsyncd.core.facts import (
@@ -27,6 +28,7 @@ from ckptsyncd.stores.checks import (
     not_adding_up,
 )
 from ckptsyncd.stores.memory import BytesBody
+from ckptsyncd.stores.s3.faults import status_of
 from ckptsyncd.stores.s3.keeping import Keeper
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.probe import beginning_of, whole_params
@@ -74,6 +76,7 @@ class S3Store:
         found = self._keeper.found()
         return replace(
             self._limits,
+            can_abandon=found.can_abandon,
             create_only_finish=found.create_only_finish,
             compare_and_set=found.create_only_put and bool(found.matches),
             checksum=found.whole_check or found.piece_check or self._keeper.unchecked(),
@@ -117,19 +120,8 @@ class S3Store:
         condition = self._if_absent(begun.key, found.create_only_finish) if create_only else {}
         if not ordered:  # S3 wants one part at least
             ordered = (self.put_piece(begun, Piece(0, 0, 0), BytesBody(b"")),)
-        try:
-            answer = self._wire.ask(
-                "complete_multipart_upload",
-                begun.key,
-                Key=self._root + begun.key,
-                UploadId=begun.token,
-                MultipartUpload={"Parts": [_part(receipt) for receipt in ordered]},
-                **(whole_params(crc64nvme) if found.whole_check else {}),
-                **condition,
-            )
-        except Gone:
-            self.abandon(begun)
-            raise
+        extra = {**(whole_params(crc64nvme) if found.whole_check else {}), **condition}
+        answer = self._complete(begun, ordered, extra)
         etag = str(answer.get("ETag", ""))
         stored = ObjectFact(begun.key, begun.size, etag, crc64nvme, begun.nonce)
         if found.whole_check:
@@ -140,7 +132,12 @@ class S3Store:
             raise Gone(str(error)) from error
 
     def abandon(self, begun: Begun) -> None:
-        """Abort until no part is listed: parts that were under way outlive a single abort."""
+        """Abort until no part is listed: parts that were under way outlive a single abort.
+
+        Nothing happens where the server was seen to have no abort.
+        """
+        if not self._keeper.found().can_abandon:
+            return
         try:
             for _ in range(ABORTS):
                 self._about(begun, "abort_multipart_upload")
@@ -223,9 +220,25 @@ class S3Store:
         """Close the connections; the store can be used again."""
         self._wire.close()
 
-    def _about(self, begun: Begun, verb: str) -> Params:
+    def _about(self, begun: Begun, verb: str, **extra: Any) -> Params:
         key = self._root + begun.key
-        return self._wire.ask(verb, begun.key, Key=key, UploadId=begun.token)
+        return self._wire.ask(verb, begun.key, Key=key, UploadId=begun.token, **extra)
+
+    def _complete(self, begun: Begun, ordered: Sequence[Receipt], extra: Params) -> Params:
+        """Complete the upload; drop it where its parts are refused, Gone where it is not known.
+
+        Ceph answers 500 for an upload that it does not know, however often it is asked.
+        """
+        parts = {"Parts": [_part(receipt) for receipt in ordered]}
+        try:
+            return self._about(begun, "complete_multipart_upload", MultipartUpload=parts, **extra)
+        except Gone:
+            self.abandon(begun)
+            raise
+        except Again as error:
+            if status_of(error) == 500:  # noqa: PLR2004
+                self._about(begun, "list_parts")
+            raise
 
     def _if_absent(self, key: str, refuses: bool) -> Params:  # noqa: FBT001
         """Return the condition; where the server ignores it, at least look first."""

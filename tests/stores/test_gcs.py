@@ -1,0 +1,117 @@
+"""Google Cloud Storage keeps every promise, as far as each emulator has the truth of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from ckptsyncd.core.facts import Piece
+from ckptsyncd.core.ports import Store
+from ckptsyncd.errors import Gone
+from ckptsyncd.stores.gcs.options import GcsOptions
+from ckptsyncd.stores.gcs.store import GcsStore
+from ckptsyncd.stores.memory import BytesBody
+from tests.emulators import BUCKET, GcsServer
+from tests.stores.conformance import (
+    NONCE,
+    Behind,
+    Conformance,
+    abandoned,
+    piece_bytes_of,
+    some_bytes,
+)
+
+_numbers = count()
+
+
+class OnGcs(Conformance):
+    """The suite below a prefix of its own on ``server``."""
+
+    resumable = False
+
+    @pytest.fixture
+    def store(self, server: GcsServer) -> Iterator[GcsStore]:
+        """Return an empty store."""
+        options = GcsOptions(endpoint_url=server.endpoint, resumable=self.resumable)
+        made = GcsStore(BUCKET, f"run {next(_numbers)}", options)
+        yield made
+        made.close()
+
+    @pytest.fixture
+    def behind(self, store: GcsStore, server: GcsServer) -> Behind:
+        """Look with a plain client."""
+        return lambda: {
+            key: data
+            for key, data in server.objects(store._root).items()
+            if not key.startswith(".ckptsyncd/uploads/")
+        }
+
+    def test_a_begun_upload_is_found_again(self, store: Store, behind: Behind) -> None:
+        """uploads() names begun parts; of a session it tells nothing: its address is a secret."""
+        if store.limits.pieces_in_parallel:
+            super().test_a_begun_upload_is_found_again(store, behind)
+            return
+        begun = store.begin("run/a", 2000, piece_bytes_of(store.limits), NONCE)
+        assert list(store.uploads("run/")) == []
+        store.put_piece(begun, Piece(0, 0, 2000), BytesBody(some_bytes(2000)))
+        (found,) = store.uploads("run/")
+        assert (found.key, found.nonce) == ("run/a", NONCE)
+        assert list(store.list("run/")) == []
+        assert behind() == {}
+        abandoned(store, found)
+        assert list(store.uploads("")) == []
+
+    def test_an_upload_is_resumed_from_its_token(
+        self, store: Store, behind: Behind, server: GcsServer
+    ) -> None:
+        """A session is resumed where its server says it is; fake-gcs-server loses it when asked."""
+        if store.limits.pieces_in_parallel or server.resumes:
+            super().test_an_upload_is_resumed_from_its_token(store, behind)
+            return
+        with pytest.raises(Gone):
+            super().test_an_upload_is_resumed_from_its_token(store, behind)
+
+    def reopened(self, store: Store) -> Store:
+        """Return the store as another process would open it."""
+        assert isinstance(store, GcsStore)
+        return GcsStore(BUCKET, store._root, store._options)
+
+
+class TestFakeGcs(OnGcs):
+    """On fake-gcs-server."""
+
+    @pytest.fixture
+    def server(self, fake_gcs_server: GcsServer) -> GcsServer:
+        """Use fake-gcs-server."""
+        return fake_gcs_server
+
+
+class TestGcpEmulator(OnGcs):
+    """On gcp-storage-emulator."""
+
+    @pytest.fixture
+    def server(self, gcp_emulator_server: GcsServer) -> GcsServer:
+        """Use gcp-storage-emulator."""
+        return gcp_emulator_server
+
+    #: It answers any list in one page, and writes a key in 10 ms and more.
+    many = 20
+
+
+class TestAsDocumented(OnGcs):
+    """On the front that adds what Google documents: moves and parallel parts."""
+
+    many = TestGcpEmulator.many  # which stands behind
+
+    @pytest.fixture
+    def server(self, google_front: GcsServer) -> GcsServer:
+        """Use the front."""
+        return google_front
+
+
+class TestAsDocumentedInOrder(TestAsDocumented):
+    """On the same front, with sessions where parallel parts are not wanted."""
+
+    resumable = True
