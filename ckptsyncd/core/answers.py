@@ -115,7 +115,7 @@ def _claim_read(case: Case, message: RecordRead) -> None:
 def _begun(case: Case, message: UploadBegun) -> None:
     waiting = case.edition.files.get(message.errand.path)
     if waiting is None or waiting.begun is not None or message.begun.key != waiting.key:
-        case.editions.abandon(message.begun)
+        case.editions.leftovers.abandon(message.begun, case.notes)
         return
     progress.begin(waiting, message.begun)
     case.notes.ledger.append(
@@ -165,14 +165,14 @@ def _seen(case: Case, message: ObjectSeen) -> None:
     elif waiting.begun is None:
         waiting.nonce = case.editions.next_nonce()
         if before is not None:
-            case.editions.abandon(before)
+            case.editions.leftovers.abandon(before, case.notes)
 
 
 def _strays_listed(case: Case, message: UploadsListed) -> None:
     waiting = case.edition.files.get(message.errand.path)
     if waiting is not None and isinstance(case.order, ListUploads):
         waiting.has_stray = False
-        case.editions.drop_strays(message.uploads, case.order.prefix)
+        case.editions.drop_strays(message.uploads, case.order.prefix, case.notes)
 
 
 def _looked_again(case: Case, message: LookedAgain) -> None:

@@ -110,6 +110,7 @@ class Brain:
         policy, who = self.policy, self.who
         self.eyes = Eyes(policy, exclude=self.exclude)
         self.editions = Editions(policy, who.nonce, self.recalled)
+        self.editions.leftovers.recall(self.recalled.garbage)
         epochs = {} if policy.take_over else self.recalled.epochs
         self.runs = Runs(policy, who.host, who.nonce, epochs, self.lineages)
         if not policy.take_over:
@@ -237,31 +238,30 @@ class Brain:
     ) -> None:
         if isinstance(message, Probed):
             self.wishes.limits, self.description = message.limits, message.description
-            self.editions.store_can(message.limits)
+            self.editions.leftovers.store_can(message.limits)
         elif isinstance(message, KeysListed):
             self.editions.list_catalog(message.keys, notes)
         elif isinstance(message, UploadsListed):
-            self._uploads_listed(message)
+            self._uploads_listed(message, notes)
         elif isinstance(message, UploadAbandoned):
-            self.editions.garbage.pop(message.errand, None)
+            self.editions.leftovers.abandoned(message.errand, notes)
         elif isinstance(message, Unpinned):
             # Unless the same files were pinned and let go of again meanwhile.
             if self.editions.unpins.get(message.errand) is order:
                 del self.editions.unpins[message.errand]
         elif isinstance(message, UploadBegun):
-            self.editions.abandon(message.begun)
+            self.editions.leftovers.abandon(message.begun, notes)
         elif self.beside.hear(message, self.runs):
             return
         elif isinstance(message, RecordRead | RecordPut):
             self.runs.hear(message, getattr(order, "data", b""), now, notes)
 
-    def _uploads_listed(self, message: UploadsListed) -> None:
-        stray = self.editions.strays.pop(message.errand, None)
-        if stray is not None:
-            self.editions.drop_strays(message.uploads, stray.prefix)
-        elif message.errand.purpose == "uploads":
+    def _uploads_listed(self, message: UploadsListed, notes: Notebook) -> None:
+        if message.errand.purpose == "uploads":
             self.wishes.uploads_listed = True
-            self.editions.orphans(message.uploads)
+            self.editions.orphans(message.uploads, notes)
+        else:
+            self.editions.drop_strays(message.uploads, message.errand.path, notes)
 
     def _failed(self, message: Failed, now: Instant, notes: Notebook) -> None:
         errand = message.errand
@@ -276,9 +276,9 @@ class Brain:
             case = Case(self.editions, edition, order, self.wishes.scene(edition, now), notes)
             answers.failed(case, message, now.boot)
         elif isinstance(order, Begin) and message.ambiguous:
-            self.editions.has_stray(order.key)
+            self.editions.leftovers.look_for_stray(order.key)
         elif errand.purpose == "abandon" and message.kind in ("gone", "missing", "never"):
-            self.editions.garbage.pop(errand, None)
+            self.editions.leftovers.abandoned(errand, notes)
         elif errand.purpose == "companion" and message.kind in ("local", "changed", "never"):
             self.beside.give_up(errand)
         elif errand.purpose in ("take epoch", "move latest"):

@@ -6,16 +6,17 @@ lifecycle, and never calls one safe before its manifest was written or seen in t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ckptsyncd.core import memory, names, progress
 from ckptsyncd.core.edition import Edition, FileProgress
-from ckptsyncd.core.facts import Begun, Instant, Limits, Listing
+from ckptsyncd.core.facts import Begun, Instant, Listing
+from ckptsyncd.core.leftovers import Leftovers
 from ckptsyncd.core.lifecycle import State
 from ckptsyncd.core.manifest import Manifest, StoredFile
 from ckptsyncd.core.memory import EditionRow, Recalled, SafeRow
-from ckptsyncd.core.orders import Abandon, Begin, Errand, ListUploads, Order, Unpin
+from ckptsyncd.core.orders import Begin, Errand, Order, Unpin
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.sightings import Settled
 from ckptsyncd.core.turn import Notebook
@@ -39,14 +40,12 @@ class Editions:
     catalog: dict[str, set[int]] = field(default_factory=dict)
     catalogued: bool = False
     aside: list[Edition] = field(default_factory=list)
-    garbage: dict[Errand, Begun] = field(default_factory=dict)
-    strays: dict[Errand, ListUploads] = field(default_factory=dict)
+    leftovers: Leftovers = field(default_factory=Leftovers)
     unpins: dict[Errand, Unpin] = field(default_factory=dict)
     void: list[str] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     committed: list[tuple[Manifest, Listing]] = field(default_factory=list)
     uploads_begun: int = 0
-    can_abandon: bool = True
 
     # What the eyes saw --------------------------------------------------------------------------
 
@@ -199,12 +198,6 @@ class Editions:
             if other.settled_at <= newer.settled_at and self.policy.backlog == "newest":
                 self._drop(other, notes, "superseded", "a newer save of it is safe")
 
-    def store_can(self, limits: Limits) -> None:
-        """Take in what the store can do."""
-        self.can_abandon = limits.can_abandon
-        if not limits.can_abandon:
-            self.garbage.clear()
-
     def voided(self, edition: Edition, reason: str, notes: Notebook) -> None:
         """Give up an edition whose content changed under us; the eyes look for the next one."""
         self.void.append(edition.checkpoint)
@@ -236,14 +229,9 @@ class Editions:
     def _abandon_uploads(self, edition: Edition, notes: Notebook) -> None:
         for waiting in edition.files.values():
             if waiting.begun is not None:
-                self.abandon(waiting.begun)
+                self.leftovers.abandon(waiting.begun, notes)
                 notes.ledger.append(memory.forget_upload(edition.save_id, waiting.fact.path))
                 waiting.restart()
-
-    def abandon(self, begun: Begun) -> None:
-        """Have a begun upload dropped in the store, where the store can; else it expires there."""
-        if self.can_abandon:
-            self.garbage[Errand("abandon", begun.key, path=begun.token)] = begun
 
     def removed(self, checkpoint: str, notes: Notebook) -> None:
         """Note that the trainer removed a checkpoint: what is in the store or pinned stays."""
@@ -255,12 +243,6 @@ class Editions:
             notes.ledger.append(memory.forget_safe(checkpoint))
 
     # Orders beside the editions' own ------------------------------------------------------------
-
-    def abandons(self) -> Iterator[Abandon | ListUploads]:
-        """Yield the orders to find and drop begun uploads that nobody goes on with."""
-        yield from self.strays.values()
-        for errand, begun in self.garbage.items():
-            yield Abandon(errand, begun)
 
     def before(self, order: Order, edition: Edition, notes: Notebook) -> None:
         """Note what must be remembered before an order goes out."""
@@ -318,7 +300,7 @@ class Editions:
                 errand = Errand("unpin", save_id=save_id)
                 self.unpins[errand] = Unpin(errand)
 
-    def drop_strays(self, uploads: tuple[Begun, ...], key: str) -> None:
+    def drop_strays(self, uploads: Iterable[Begun], key: str, notes: Notebook) -> None:
         """Drop what was begun under one of our keys without anybody being told."""
         known = {
             waiting.begun.token
@@ -326,17 +308,9 @@ class Editions:
             for waiting in edition.files.values()
             if waiting.begun is not None
         }
-        for begun in uploads:
-            if begun.key == key and begun.token not in known:
-                self.abandon(begun)
+        self.leftovers.drop_strays(uploads, key, known, notes)
 
-    def has_stray(self, key: str) -> None:
-        """Look for an upload that may have been begun for an edition that is no more."""
-        if self.can_abandon:
-            errand = Errand("list strays", path=key)
-            self.strays[errand] = ListUploads(errand, key)
-
-    def orphans(self, uploads: tuple[Begun, ...]) -> None:
+    def orphans(self, uploads: tuple[Begun, ...], notes: Notebook) -> None:
         """Drop uploads that a former daemon began and could not write down any more."""
         known = {
             begun.token for row in self.recalled.editions.values() for begun in row.uploads.values()
@@ -344,7 +318,7 @@ class Editions:
         ours = {key for row in self.recalled.editions.values() for key, _ in row.intents.values()}
         for begun in uploads:
             if begun.key in ours and begun.token not in known:
-                self.abandon(begun)
+                self.leftovers.abandon(begun, notes)
 
     def drop_recalled(self, awaited: set[str], notes: Notebook) -> None:
         """Drop what a former daemon had begun for checkpoints that are not on this disk any more.
@@ -356,7 +330,7 @@ class Editions:
             if checkpoint in awaited or (checkpoint, save_id) in self.open:
                 continue
             for begun in row.uploads.values():
-                self.abandon(begun)
+                self.leftovers.abandon(begun, notes)
             notes.ledger.append(memory.forget_edition(save_id))
             errand = Errand("unpin", checkpoint, save_id)
             self.unpins[errand] = Unpin(errand)

@@ -6,7 +6,8 @@ costs a comparison of checksums, never a checkpoint.
 
 Tables: ``edition`` (number and listing of what is on its way), ``intent`` (an upload is about to
 be begun), ``upload`` (a begun upload), ``piece`` (a stored piece), ``object`` (a stored file),
-``safe`` (a committed edition as it lies on this disk), ``epoch``, ``daemon``.
+``garbage`` (a begun upload that is to be dropped), ``safe`` (a committed edition as it lies on this
+disk), ``epoch``, ``daemon``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ MAX_ROW_BYTES = 256 * 1024 * 1024
 
 
 #: In the order in which they are read back: files belong to editions that must be known.
-TABLES = ("daemon", "safe", "epoch", "edition", "intent", "upload", "piece", "object")
+TABLES = ("daemon", "safe", "epoch", "garbage", "edition", "intent", "upload", "piece", "object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Recalled:
     editions: dict[str, EditionRow] = field(default_factory=dict)
     epochs: dict[str, tuple[int, str]] = field(default_factory=dict)
     daemon: dict[str, str] = field(default_factory=dict)
+    garbage: list[Begun] = field(default_factory=list)
     damaged: int = 0
 
 
@@ -168,6 +170,16 @@ def piece_row(save_id: str, path: str, nonce: str, receipt: Receipt) -> Remember
     return Remember("piece", f"{_address(save_id, path)}{receipt.index}", _text(value))
 
 
+def garbage_row(begun: Begun) -> Remember:
+    """Return the order to remember that a begun upload is to be dropped."""
+    return Remember("garbage", begun.token, _text(asdict(begun)))
+
+
+def forget_garbage(token: str) -> Forget:
+    """Return the order to forget a begun upload that was dropped."""
+    return Forget("garbage", token)
+
+
 def object_row(save_id: str, stored: StoredFile) -> Remember:
     """Return the order to remember a stored file."""
     return Remember("object", _address(save_id, stored.path), _text(encode_file(stored)))
@@ -233,6 +245,8 @@ def _take(recalled: Recalled, table: str, key: str, row: dict[str, Any]) -> None
     elif table == "epoch":
         pair = (as_int(row, "epoch", 0), as_text(row, "nonce"))
         recalled.epochs[as_text(row, "series")] = pair
+    elif table == "garbage":
+        recalled.garbage.append(_begun(row))
     elif table == "edition":
         recalled.editions[key] = EditionRow(_settled(row), as_int(row, "number", 1))
     else:
@@ -253,18 +267,22 @@ def _settled(row: dict[str, Any]) -> Settled:
     )
 
 
+def _begun(row: dict[str, Any]) -> Begun:
+    return Begun(
+        key=as_text(row, "key"),
+        token=as_text(row, "token"),
+        nonce=as_text(row, "nonce"),
+        size=as_int(row, "size", 0),
+        piece_bytes=as_int(row, "piece_bytes", 0),
+    )
+
+
 def _take_file(edition: EditionRow, table: str, row: dict[str, Any]) -> None:
     path = as_text(row, "path")
     if table == "intent":
         edition.intents[path] = (as_text(row, "key"), as_text(row, "nonce"))
     elif table == "upload":
-        edition.uploads[path] = Begun(
-            key=as_text(row, "key"),
-            token=as_text(row, "token"),
-            nonce=as_text(row, "nonce"),
-            size=as_int(row, "size", 0),
-            piece_bytes=as_int(row, "piece_bytes", 1),
-        )
+        edition.uploads[path] = _begun(row)
     elif table == "piece":
         receipt = Receipt(
             index=as_int(row, "index", 0),

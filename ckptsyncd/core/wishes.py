@@ -171,6 +171,6 @@ class Wishes:
                 yield order
 
     def _chores(self) -> Iterator[HandOrder]:
-        yield from self.editions.abandons()
+        yield from self.editions.leftovers.orders()
         if not self.ending.is_hasty:
             yield from self.beside.companions.values()

@@ -331,9 +331,7 @@ class PretendDisk:
             )
         if isinstance(node, Link):
             size, mtime_ns = len(node.target), node.mtime_ns
-            return FileFact(
-                path, "symlink", self.device, node.number, size, mtime_ns, node.target
-            )
+            return FileFact(path, "symlink", self.device, node.number, size, mtime_ns, node.target)
         return FileFact(path, "directory", self.device, node.number, 0, 0)
 
 

@@ -49,7 +49,9 @@ def _night(world: World) -> None:
     machine = world.machine()
     for number, (style, interval, keep) in enumerate(plan.trainers):
         random = Random(f"trainer {plan.seed} {number}")
-        _employ(world, machine, Trainer(machine.disk, random, f"run{number}", style, interval, keep))
+        _employ(
+            world, machine, Trainer(machine.disk, random, f"run{number}", style, interval, keep)
+        )
     world.at(world.begun + world.weather.choice((0.0, 20.0)), lambda: world.start(machine))
     for count, accident in _accidents(plan, world):
         for _ in range(count):
@@ -107,9 +109,7 @@ def _move(world: World) -> None:
     old, new = world.machines[0], world.machine()
     for trainer in old.trainers:
         random = Random(f"trainer {world.plan.seed} {trainer.run} moved")
-        heir = Trainer(
-            new.disk, random, trainer.run, trainer.style, trainer.interval, trainer.keep
-        )
+        heir = Trainer(new.disk, random, trainer.run, trainer.style, trainer.interval, trainer.keep)
         new.disk.mkdir(trainer.run)
         _restore(world, new, heir)
         _employ(world, new, heir)
@@ -234,7 +234,7 @@ def _judge_rest(world: World, machine: Machine, daemon: Daemon) -> None:
     safe = [key for table, key in machine.ledger.rows if table == "safe"]
     check(set(safe) <= kept, f"the ledger calls more safe ({safe}) than the mind ({kept})")
     check(set(daemon.brain.editions.safe) <= on_disk, "what is not on the disk is called safe")
-    check(not daemon.brain.editions.garbage, "begun uploads wait to be dropped")
+    check(not daemon.brain.editions.leftovers.garbage, "begun uploads wait to be dropped")
     if world.plan.is_calm and world.plan.limits.can_abandon:
         left = list(world.calm_store.uploads(""))
         check(not left, f"begun uploads are left: {left}")

@@ -15,9 +15,7 @@ STREAM = Limits(8, 1000, 1000, 100_000, piece_multiple=8, pieces_in_parallel=Fal
 #: Begun uploads cannot be dropped.
 BLOCKS = Limits(1, 1000, 1000, 100_000, can_abandon=False)
 #: Nothing is conditional: one writer only.
-PLAIN = Limits(
-    1, 1000, 1000, 100_000, create_only_finish=False, compare_and_set=False
-)
+PLAIN = Limits(1, 1000, 1000, 100_000, create_only_finish=False, compare_and_set=False)
 
 
 @dataclass(frozen=True, slots=True)
