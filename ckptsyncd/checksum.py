@@ -29,3 +29,11 @@ def combined(pieces: Iterable[tuple[int, int]]) -> int:
     for checksum, length in pieces:
         total = cast("int", checksums.combine_crc64nvme(total, checksum, length))
     return total
+
+
+def combined_crc32c(pieces: Iterable[tuple[int, int]]) -> int:
+    """Return the CRC32C of the whole from (checksum, length in bytes) of its pieces in order."""
+    total = 0
+    for checksum, length in pieces:
+        total = cast("int", checksums.combine_crc32c(total, checksum, length))
+    return total

@@ -29,7 +29,19 @@ _numbers = count()
 class OnGcs(Conformance):
     """The suite below a prefix of its own on ``server``."""
 
+    #: Whether sessions are wanted where parallel parts are possible.
     resumable = False
+    #: What the probe must find: parallel parts; conditions of puts; a condition of the end.
+    finds = (False, False, False)
+    #: Whether a session tells another process how far it is.
+    resumes = True
+
+    def test_the_probe_finds_what_the_server_does(self, store: Store) -> None:
+        """The limits are what this server really does, and what is missing is said."""
+        limits = store.limits
+        found = (limits.pieces_in_parallel, limits.compare_and_set, limits.create_only_finish)
+        assert found == self.finds
+        assert ("ignores" in store.describe()) == (not all(self.finds[1:]))
 
     @pytest.fixture
     def store(self, server: GcsServer) -> Iterator[GcsStore]:
@@ -63,11 +75,9 @@ class OnGcs(Conformance):
         abandoned(store, found)
         assert list(store.uploads("")) == []
 
-    def test_an_upload_is_resumed_from_its_token(
-        self, store: Store, behind: Behind, server: GcsServer
-    ) -> None:
-        """A session is resumed where its server says it is; fake-gcs-server loses it when asked."""
-        if store.limits.pieces_in_parallel or server.resumes:
+    def test_an_upload_is_resumed_from_its_token(self, store: Store, behind: Behind) -> None:
+        """A session is resumed where its server says it is; one server loses it when asked."""
+        if self.resumes:
             super().test_an_upload_is_resumed_from_its_token(store, behind)
             return
         with pytest.raises(Gone):
@@ -80,7 +90,10 @@ class OnGcs(Conformance):
 
 
 class TestFakeGcs(OnGcs):
-    """On fake-gcs-server."""
+    """On fake-gcs-server: conditions of puts; a session that is asked how far it is ends there."""
+
+    finds = (False, True, False)
+    resumes = False
 
     @pytest.fixture
     def server(self, fake_gcs_server: GcsServer) -> GcsServer:
@@ -89,7 +102,7 @@ class TestFakeGcs(OnGcs):
 
 
 class TestGcpEmulator(OnGcs):
-    """On gcp-storage-emulator."""
+    """On gcp-storage-emulator: it compares checksums and resumes, and ignores every condition."""
 
     @pytest.fixture
     def server(self, gcp_emulator_server: GcsServer) -> GcsServer:
@@ -103,6 +116,7 @@ class TestGcpEmulator(OnGcs):
 class TestAsDocumented(OnGcs):
     """On the front that adds what Google documents: moves and parallel parts."""
 
+    finds = (True, True, True)
     many = TestGcpEmulator.many  # which stands behind
 
     @pytest.fixture
@@ -114,4 +128,5 @@ class TestAsDocumented(OnGcs):
 class TestAsDocumentedInOrder(TestAsDocumented):
     """On the same front, with sessions where parallel parts are not wanted."""
 
+    finds = (False, True, True)
     resumable = True

@@ -1,0 +1,310 @@
+"""Google Cloud Storage as a destination."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ckptsyncd.checksum import combined_crc32c
+from ckptsyncd.core.facts import (
+    Begun,
+    Condition,
+    IfAbsent,
+    IfMatches,
+    Limits,
+    ObjectFact,
+    Piece,
+    Receipt,
+)
+from ckptsyncd.core.names import OURS
+from ckptsyncd.core.ports import Body
+from ckptsyncd.errors import Gone, Lost, Missing, Refused
+from ckptsyncd.stores.checks import (
+    adds_up,
+    check_key,
+    check_piece,
+    check_plan,
+    check_sent,
+    in_order,
+    not_adding_up,
+)
+from ckptsyncd.stores.gcs.objects import (
+    IF_FREE,
+    NO_CONDITION,
+    Label,
+    Objects,
+    Resource,
+    fact_of,
+)
+from ckptsyncd.stores.gcs.options import GcsOptions
+from ckptsyncd.stores.gcs.parts import Parts
+from ckptsyncd.stores.gcs.probe import Findings, Probe
+from ckptsyncd.stores.gcs.sessions import CHUNK_BYTES, Sessions
+from ckptsyncd.stores.gcs.wire import Wire
+from ckptsyncd.stores.memory import BytesBody
+from ckptsyncd.stores.passing import Passing
+
+#: Where uploads grow: below it the nonce of the upload, then the key.
+UPLOADS = OURS + "uploads/"
+
+MAX_NAME_BYTES = 1024
+MAX_OBJECT_BYTES = 5 * 1024**4
+#: Of the XML API's multipart uploads; sessions have no limit, and get the same one.
+MAX_PIECES = 10_000
+MAX_PIECE_BYTES = 5 * 1024**3
+MIN_PART_BYTES = 5 * 1024**2
+#: What an upload's nonce may take of its name (a writer's nonce and a number take less than 40).
+MAX_NONCE_BYTES = 64
+
+_PART, _SESSION, _WHOLE = "part ", "session ", "whole"
+
+
+class GcsStore:
+    """One bucket, or what lies below a prefix of it.
+
+    A begun upload's token is ``part`` and its id, ``session`` and its secret address, or ``whole``
+    for an object that grew up and was not moved.
+    """
+
+    def __init__(self, bucket: str, prefix: str = "", options: GcsOptions | None = None) -> None:
+        """Open the destination; nothing is asked of it yet."""
+        self._options = options or GcsOptions()
+        self._root = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._wire = Wire(bucket, self._options)
+        self._objects = Objects(self._wire, self._options)
+        self._parts = Parts(self._wire, self._options)
+        self._sessions = Sessions(self._wire, self._objects)
+        self._findings: Findings | None = None
+        self._may_label = True
+        self._lock = threading.Lock()
+        room = MAX_NAME_BYTES - len(f"{self._root}{UPLOADS}/".encode()) - MAX_NONCE_BYTES
+        self._limits = Limits(
+            min_piece_bytes=1,
+            max_piece_bytes=MAX_PIECE_BYTES,
+            max_pieces=MAX_PIECES,
+            max_object_bytes=MAX_OBJECT_BYTES,
+            max_key_bytes=room,
+            checksum="crc32c",
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """What this server can do; found out by the first reading, which may raise."""
+        found = self._found()
+        return replace(
+            self._limits,
+            min_piece_bytes=MIN_PART_BYTES if found.multipart else CHUNK_BYTES,
+            piece_multiple=1 if found.multipart else CHUNK_BYTES,
+            pieces_in_parallel=found.multipart,
+            create_only_finish=found.create_only and found.moves_create_only,
+            compare_and_set=found.create_only and found.matches,
+        )
+
+    def begin(self, key: str, size: int, piece_bytes: int, nonce: str) -> Begun:
+        """Begin a multipart upload, or a session, under a name of its own."""
+        check_key(key, self._limits)
+        check_plan(self.limits, key, size, piece_bytes)
+        name = self._growing(key, nonce)
+        if self._found().multipart:
+            token = _PART + self._parts.begin(name, Label(nonce))
+        else:
+            token = _SESSION + self._sessions.begin(name, Label(nonce), size)
+        return Begun(key, token, nonce, size, piece_bytes)
+
+    def put_piece(self, begun: Begun, piece: Piece, body: Body) -> Receipt:
+        """Send one part, or what the session lacks of the piece."""
+        check_piece(begun, piece, body)
+        if begun.token.startswith(_PART):
+            name = self._growing(begun.key, begun.nonce)
+            return self._parts.put(begun.token[len(_PART) :], name, begun, piece, body)
+        address = begun.token.removeprefix(_SESSION)
+        sums = self._sessions.put(address, begun, piece, body)
+        total = check_sent(begun.key, sums.crc64nvme, body)
+        return Receipt(piece.index, piece.length, total, f"{sums.crc32c:08x}")
+
+    def finish(
+        self, begun: Begun, receipts: Sequence[Receipt], crc64nvme: int, *, create_only: bool
+    ) -> ObjectFact:
+        """Compare the object that grew with what was sent, label it, and move it to its key.
+
+        What differs is dropped.
+        """
+        ordered = in_order(begun, receipts)
+        if not adds_up(ordered, crc64nvme):
+            self.abandon(begun)
+            raise not_adding_up(begun.key)
+        if not begun.size:
+            self.abandon(begun)
+            return self.put_whole(begun.key, BytesBody(b""), begun.nonce, create_only=create_only)
+        grown = self._grown(begun, ordered)
+        sent = combined_crc32c((int(one.token[:8], 16), one.length) for one in ordered)
+        if self._objects.differs(grown, begun.size, sent):
+            self.abandon(begun)
+            raise not_adding_up(begun.key)
+        moved = self._moved(begun, Label(begun.nonce, crc64nvme), create_only=create_only)
+        fact = fact_of(moved, begun.key)
+        return replace(fact, crc64nvme=crc64nvme, nonce=begun.nonce, checked="crc32c")
+
+    def abandon(self, begun: Begun) -> None:
+        """Drop the parts or the session, and what became of them."""
+        name = self._growing(begun.key, begun.nonce)
+        if begun.token.startswith(_PART):
+            self._parts.abort(begun.token[len(_PART) :], name)
+        elif begun.token.startswith(_SESSION):
+            self._sessions.cancel(begun.token[len(_SESSION) :])
+        self._objects.delete(name)
+
+    def put_whole(self, key: str, body: Body, nonce: str, *, create_only: bool) -> ObjectFact:
+        """Put a small file, read once to sum it and once to send it."""
+        check_plan(self._limits, key, body.length, MAX_PIECE_BYTES)
+        condition = self._if_free(key, self._found().create_only) if create_only else NO_CONDITION
+        passing = Passing(body).summed()
+        total = check_sent(key, passing.crc64nvme, body)
+        label = Label(nonce, total)
+        told = self._objects.insert(self._root + key, passing, label, condition)
+        return replace(fact_of(told, key), crc64nvme=total, nonce=nonce, checked="crc32c")
+
+    def put_small(self, key: str, data: bytes, condition: Condition) -> str:
+        """Put a record and return its generation."""
+        check_key(key, self._limits)
+        asked = self._condition(key, condition)
+        passing = Passing(BytesBody(data)).summed()
+        return str(self._objects.insert(self._root + key, passing, None, asked)["generation"])
+
+    def get_small(self, key: str, most_bytes: int) -> tuple[bytes, str]:
+        """Return a record and its generation."""
+        check_key(key, self._limits)
+        return self._objects.small(self._root + key, most_bytes)
+
+    def stat(self, key: str) -> ObjectFact:
+        """Return what the store tells; an object of ours without our label is read back."""
+        check_key(key, self._limits)
+        fact = fact_of(self._objects.get(self._root + key), key)
+        if fact.nonce is None or fact.crc64nvme is not None:
+            return fact
+        total, _ = self._objects.sums(self._root + key, fact.size)
+        return replace(fact, crc64nvme=total, checked="read back")
+
+    def read_range(self, key: str, offset: int, length: int) -> Iterator[bytes]:
+        """Yield the bytes of a range; Never where the object ends before it."""
+        check_key(key, self._limits)
+        return self._objects.range(self._root + key, offset, length)
+
+    def list(self, prefix: str) -> Iterator[ObjectFact]:
+        """Yield the objects below a prefix, without what still grows."""
+        for resource in self._objects.list(self._root + prefix):
+            key = str(resource["name"])[len(self._root) :]
+            if not key.startswith(UPLOADS):
+                yield fact_of(resource, key)
+
+    def uploads(self, prefix: str) -> Iterator[Begun]:
+        """Yield begun uploads below a prefix: multipart uploads, and objects that were not moved.
+
+        Sessions are not told by the store: their addresses are secrets. Sizes of parts are not
+        told either (0).
+        """
+        below = self._root + UPLOADS
+        found = self._parts.list(below) if self._found().multipart else iter(())
+        grown = ((str(row["name"]), "") for row in self._objects.list(below))
+        for rows, kind in ((found, _PART), (grown, _WHOLE)):
+            for name, upload_id in rows:
+                nonce, _, key = name[len(below) :].partition("/")
+                if key.startswith(prefix):
+                    yield Begun(key, kind + upload_id, nonce, size=0, piece_bytes=0)
+
+    def delete(self, key: str) -> None:
+        """Remove an object; where the bucket keeps versions, they stay."""
+        check_key(key, self._limits)
+        self._objects.delete(self._root + key)
+
+    def describe(self) -> str:
+        """Return the URL, the endpoint, and what the probe found if it was run."""
+        found = self._findings
+        said = found.in_words() if found else "not tried out yet"
+        unlabelled = "" if self._may_label else "; may not label objects, so they are read back"
+        at = self._wire.endpoint
+        return f"gs://{self._wire.bucket}/{self._root} at {at}: {said}{unlabelled}"
+
+    def close(self) -> None:
+        """Close the connections; the store can be used again."""
+        self._wire.close()
+
+    def _found(self) -> Findings:
+        """Try the server out, once; everybody else waits. A failure is tried again next time."""
+        with self._lock:
+            if self._findings is None:
+                resumable = self._options.resumable
+                probe = Probe(self._objects, self._parts, self._root, resumable=resumable)
+                self._findings = probe.findings()
+            return self._findings
+
+    def _growing(self, key: str, nonce: str) -> str:
+        return f"{self._root}{UPLOADS}{nonce}/{key}"
+
+    def _grown(self, begun: Begun, ordered: Sequence[Receipt]) -> Resource:
+        """Return the upload's own object; Gone where there is none (any more)."""
+        name = self._growing(begun.key, begun.nonce)
+        if begun.token.startswith(_PART):
+            try:
+                self._parts.complete(begun.token[len(_PART) :], name, begun, ordered)
+            except Gone:  # the answer of an earlier finish may have been lost
+                return self._still_there(begun, name)
+        return self._still_there(begun, name)
+
+    def _still_there(self, begun: Begun, name: str) -> Resource:
+        try:
+            return self._objects.get(name)
+        except Missing:
+            msg = f"{begun.key}: nothing grew from the upload, or it was moved already"
+            raise Gone(msg) from None
+
+    def _moved(self, begun: Begun, label: Label, *, create_only: bool) -> Resource:
+        found = self._found()
+        name, to = self._growing(begun.key, begun.nonce), self._root + begun.key
+        condition = NO_CONDITION
+        if create_only:
+            condition = self._if_free(begun.key, found.moves_create_only)
+        if not found.moves:
+            moved = self._objects.rewrite(name, to, label, condition)
+            self._objects.delete(name)
+            return moved
+        labelled = self._may_label and self._labelled(name, label)
+        moved = self._objects.move(name, to, condition)
+        self._may_label = labelled
+        return moved
+
+    def _labelled(self, name: str, label: Label) -> bool:
+        """Label an upload's object; where that is not allowed, ``stat`` will read it back."""
+        try:
+            self._objects.label(name, label)
+        except Refused:
+            return False
+        return True
+
+    def _if_free(self, key: str, honoured: bool) -> dict[str, str]:  # noqa: FBT001
+        """Return the condition; where the server ignores it, at least look first."""
+        if honoured:
+            return IF_FREE
+        try:
+            self._objects.get(self._root + key)
+        except Missing:
+            return NO_CONDITION
+        msg = f"{key}: exists already"
+        raise Lost(msg)
+
+    def _condition(self, key: str, condition: Condition) -> dict[str, str]:
+        if isinstance(condition, IfAbsent):
+            return self._if_free(key, self._found().create_only)
+        if not isinstance(condition, IfMatches):
+            return NO_CONDITION
+        if self._found().matches:
+            return {"ifGenerationMatch": condition.version}
+        try:
+            same = str(self._objects.get(self._root + key)["generation"]) == condition.version
+        except Missing:
+            same = False
+        if not same:
+            msg = f"{key}: is not at version {condition.version} any more"
+            raise Lost(msg)
+        return NO_CONDITION
