@@ -19,7 +19,7 @@ from ckptsyncd.cli.options import socket_options
 from ckptsyncd.client import Json
 from ckptsyncd.errors import DaemonUnreachable
 from ckptsyncd.report.status import lines
-from ckptsyncd.report.status_json import FAILING, exit_code
+from ckptsyncd.report.status_json import FAILING, exit_code, to_json
 from ckptsyncd.report.status_read import from_json
 
 _WATCH_SECONDS = 1.0
@@ -102,11 +102,11 @@ def screen(look: Look) -> str:
 
 
 def document_of(look: Look) -> Json:
-    """Return the document; that of a dead daemon says so, its own last state stays readable."""
+    """Return the document; that of a dead daemon says so, and its ages are those of now."""
     if not look.dead:
         return look.document
-    known = look.document.get("daemon")
-    daemon = dict(known) if isinstance(known, dict) else {}
-    last = {"last_state": daemon.get("state", ""), "last_reason": daemon.get("reason", "")}
-    dead = {**daemon, **last, "state": "dead", "reason": look.dead}
-    return {**look.document, "daemon": dead, "exit_code": look.code}
+    snapshot, daemon = from_json(look.document)
+    document = to_json(snapshot, daemon, time.time())
+    last = {"last_state": snapshot.state, "last_reason": snapshot.reason}
+    dead = {**document["daemon"], **last, "state": "dead", "reason": look.dead}
+    return {**document, "daemon": dead, "exit_code": look.code}

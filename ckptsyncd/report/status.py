@@ -61,7 +61,7 @@ def summary(snapshot: Snapshot, now: float) -> str:
     """Return one line: ``running: step 4200 safe 38 s ago; step 4300 at 61 %, 12 s left``."""
     names = _series_of(snapshot)
     parts = [
-        (f"{name}: " if len(names) > 1 else "") + _sentence(snapshot, name, now)
+        (f"{_title(name)}: " if len(names) > 1 else "") + _sentence(snapshot, name, now)
         for name in names[:_MOST_SERIES]
     ]
     if snapshot.store_failing:
@@ -112,7 +112,7 @@ def _series_of(snapshot: Snapshot) -> list[str]:
 
 def _series(snapshot: Snapshot, series: str, now: float) -> Iterator[_Line]:
     yield _Line("")
-    yield _Line(f"{series or 'this directory'}: {_sentence(snapshot, series, now)}", "bold")
+    yield _Line(f"{_title(series)}: {_sentence(snapshot, series, now)}", "bold")
     views = _newest_first([view for view in snapshot.checkpoints if view.series == series])
     chosen = _chosen(views)
     wide = min(max((len(_label(view)) for view in chosen), default=0), _WIDEST_LABEL)
@@ -123,6 +123,10 @@ def _series(snapshot: Snapshot, series: str, now: float) -> Iterator[_Line]:
     if rest:
         told = ", ".join(f"{len(list(group))} {state}" for state, group in groupby(sorted(rest)))
         yield _Line(f"  and {told}", "dim")
+
+
+def _title(series: str) -> str:
+    return "this directory" if series in ("", ".") else series
 
 
 def _sentence(snapshot: Snapshot, series: str, now: float) -> str:

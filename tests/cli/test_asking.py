@@ -147,6 +147,7 @@ def test_a_dead_daemon_is_told_apart(home: Path, capsys: Captured) -> None:
     assert (document["daemon"]["state"], document["daemon"]["last_state"]) == ("dead", "running")
     assert "no daemon answers" in document["daemon"]["reason"]
     assert document["exit_code"] == 5
+    assert document["recovery_points"][0]["age_seconds"] > 1e6
 
 
 def test_a_daemon_that_hangs_is_told_from_a_dead_one(home: Path, capsys: Captured) -> None:
