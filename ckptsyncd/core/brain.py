@@ -109,6 +109,8 @@ class Brain:
         """Set up the parts of the mind."""
         policy, who = self.policy, self.who
         self.eyes = Eyes(policy, exclude=self.exclude)
+        for row in self.recalled.editions.values():
+            self.eyes.trust(row.settled)
         self.editions = Editions(policy, who.nonce, self.recalled)
         self.editions.leftovers.recall(self.recalled.garbage)
         epochs = {} if policy.take_over else self.recalled.epochs

@@ -31,7 +31,7 @@ from ckptsyncd.core.orders import Errand, Look, Scan
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.settle import Patience
 from ckptsyncd.core.shapes import kind_of
-from ckptsyncd.core.sightings import Sighting, UnitView
+from ckptsyncd.core.sightings import Settled, Sighting, UnitView
 from ckptsyncd.core.units import Unit
 
 _NEVER = float("inf")
@@ -134,6 +134,14 @@ class Eyes:
     def remember(self, checkpoint: str, listing: Listing) -> None:
         """Note that this content was handled in an earlier life: it is never settled again."""
         self._gaze.census.keep(checkpoint, listing)
+
+    def trust(self, settled: Settled) -> None:
+        """Note what had settled in an earlier life: the same content settles on that evidence.
+
+        Our own hard links move ctimes, so the order that was seen then cannot be seen again.
+        """
+        if not settled.copy:
+            self._gaze.trusted.setdefault(settled.checkpoint, []).append(settled)
 
     def knows(self, checkpoint: str) -> bool:
         """Return whether anything of this name is on the disk, as far as was seen."""

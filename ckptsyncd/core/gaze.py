@@ -12,7 +12,7 @@ from ckptsyncd.core.layouts.base import Layout
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.scans import Scans
 from ckptsyncd.core.settle import Patience
-from ckptsyncd.core.sightings import Removed, Sighting
+from ckptsyncd.core.sightings import Removed, Settled, Sighting
 from ckptsyncd.core.tree import Place, Tree, parent
 from ckptsyncd.core.units import Unit
 from ckptsyncd.core.viewing import is_overdue
@@ -61,6 +61,8 @@ class Gaze:
         self.veils: dict[str, str] = {}
         #: Names that a user said are whole, before anything of them was seen.
         self.explicit: set[str] = set()
+        #: What had settled in an earlier life, by name.
+        self.trusted: dict[str, list[Settled]] = {}
         #: Directories that arrived by a rename, until they are listed: count and time.
         self.arrivals: dict[str, tuple[int, float]] = {}
         #: What the message just before said was gone: a rename comes as a pair.

@@ -7,8 +7,9 @@ from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.gaze import Gaze
 from ckptsyncd.core.hearing import absorb, drop_missing, is_link_beside
 from ckptsyncd.core.layouts.base import step_of
+from ckptsyncd.core.marks import missing_mark
 from ckptsyncd.core.messages import Looked
-from ckptsyncd.core.settle import Held, Parked, Verdict, View, Waits, Whole, judge, missing_mark
+from ckptsyncd.core.settle import Held, Parked, Verdict, View, Waits, Whole, judge
 from ckptsyncd.core.sightings import Removed, Settled, UnitView
 from ckptsyncd.core.tree import root_of
 from ckptsyncd.core.units import Unit
@@ -54,6 +55,7 @@ def _is_pressing(gaze: Gaze, unit: Unit) -> bool:
     now, is_single = gaze.now, list(unit.members) == [root_of(unit.name)]
     is_late = is_torn(unit, gaze.policy, now) or is_overdue(unit, gaze.policy, now)
     is_sure = unit.is_explicit or unit.arrived > 0 or unit.unveiled > 0
+    is_sure = is_sure or unit.name in gaze.trusted
     return is_single or is_late or is_sure or is_frozen(unit)
 
 
@@ -115,7 +117,10 @@ def judge_again(gaze: Gaze, unit: Unit) -> None:
 
 def _view(gaze: Gaze, unit: Unit) -> View:
     veil = gaze.veils.get(unit.name, "")
-    return view_of(unit, gaze.policy, gaze.census.model(unit), veil)
+    before = gaze.trusted.get(unit.name)
+    listing = unit.listing() if before else None
+    evidence = next((s.evidence for s in before or () if s.listing == listing), "")
+    return view_of(unit, gaze.policy, gaze.census.model(unit), veil, evidence)
 
 
 def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) -> None:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 from ckptsyncd.core.facts import FileFact, FileLook
 from ckptsyncd.core.layouts.base import Layout, Marker, fits
 from ckptsyncd.core.layouts.files import DATA_FILE
+from ckptsyncd.core.marks import Written, is_asked_for, marks_for, missing_mark
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.shapes import Shape, is_same, lacking, shape_of
 
@@ -57,24 +57,6 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """When one member was written: ``event`` counts what was heard, 0 where only a scan saw it."""
-
-    rel: str
-    event: int = 0
-    ctime_ns: int = 0
-    is_stale: bool = False
-
-    def is_newer_than(self, other: Written) -> bool:
-        """Return whether it was written after the other one."""
-        if self.event and other.event:
-            return self.event > other.event
-        if not (self.ctime_ns and other.ctime_ns):
-            return False  # one was not looked at yet: the look will tell
-        return self.ctime_ns > other.ctime_ns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberView(Written):
     """One file as the last look found it; ``changed_at`` is when its content came (boot)."""
 
@@ -88,6 +70,7 @@ class View:
     """A checkpoint as a look found it at ``looked_at`` (boot seconds).
 
     ``changed_at``: when it was last seen to change. ``model``: the shape of its siblings.
+    ``trusted``: the evidence on which this very content settled in an earlier life.
     ``is_busy``: a temporary name in it was written after everything else.
     ``is_complete_again``: it was whole before, and everything in it was written anew.
     ``is_rewritten``: it was seen at rest and written again, without ever settling.
@@ -101,6 +84,7 @@ class View:
     is_single: bool = False
     is_arrived: bool = False
     is_explicit: bool = False
+    trusted: str = ""
     is_frozen: bool = False
     is_busy: bool = False
     is_unveiled: bool = False
@@ -149,7 +133,6 @@ class Parked:
 
 
 Verdict = Whole | Waits | Held | Parked
-AnyWritten = TypeVar("AnyWritten", bound=Written)
 
 
 def judge(view: View, patience: Patience) -> Verdict:
@@ -168,7 +151,9 @@ def judge(view: View, patience: Patience) -> Verdict:
 
 
 def _said_so(view: View) -> Verdict | None:
-    return Whole("explicit", is_copy=view.is_torn) if view.is_explicit else None
+    if view.is_explicit:
+        return Whole("explicit", is_copy=view.is_torn)
+    return Whole(view.trusted) if view.trusted else None
 
 
 def _evidence(view: View, patience: Patience) -> Verdict:
@@ -181,7 +166,7 @@ def _evidence(view: View, patience: Patience) -> Verdict:
         verdict = _marked(view, marker, patience)
         if not isinstance(verdict, Whole):
             return verdict
-    if any(m.seals and _asked_for(m, view.members) for m in view.layout.markers):
+    if any(m.seals and is_asked_for(m, view.members) for m in view.layout.markers):
         return Whole("marker")
     if view.is_single and _has_end(view.members[0]):
         return Whole("format")
@@ -284,60 +269,20 @@ def _unsure(view: View, patience: Patience) -> Verdict | None:
 # Markers ----------------------------------------------------------------------------------------
 
 
-def _asked_for(marker: Marker, members: Iterable[Written]) -> bool:
-    return not marker.when or any(fits(marker.when, m.rel) for m in members)
-
-
-def _marks(marker: Marker, members: Iterable[AnyWritten]) -> list[AnyWritten]:
-    return [m for m in members if not m.is_stale and fits(marker.path, m.rel)]
-
-
 def _unmarked(view: View) -> bool:
-    asked = (m for m in view.layout.markers if m.seals and _asked_for(m, view.members))
-    return any(not _marks(m, view.members) for m in asked)
-
-
-def plain(marker: Marker) -> str:
-    """Return a marker's pattern as people write it."""
-    return marker.path.replace("\\", "").replace(".+", "*")
-
-
-def missing_mark(layout: Layout, members: Iterable[Written]) -> str:
-    """Return why the layout's own marks do not hold yet, or nothing."""
-    members = tuple(members)
-    for marker in layout.markers:
-        if not _asked_for(marker, members):
-            continue
-        marks = _marks(marker, members)
-        if not marks and any(fits(marker.path, m.rel) for m in members):
-            return f"{plain(marker)} is older than this save, and {layout.name} writes it last"
-        if not marks:
-            return f"no {plain(marker)} yet, which {layout.name} writes last"
-        late = _later_than(marks, marker, members)
-        if late:
-            return f"{late} is newer than {marks[0].rel}, which {layout.name} writes last"
-    return ""
-
-
-def _later_than(marks: list[Written], marker: Marker, members: Iterable[Written]) -> str:
-    """Return a member that is newer than every mark, or nothing."""
-    for member in members:
-        if member in marks or not fits(marker.over, member.rel) or fits(marker.ranks, member.rel):
-            continue
-        if all(member.is_newer_than(mark) for mark in marks):
-            return member.rel
-    return ""
+    asked = (m for m in view.layout.markers if m.seals and is_asked_for(m, view.members))
+    return any(not marks_for(m, view.members) for m in asked)
 
 
 def _marked(view: View, marker: Marker, patience: Patience) -> Verdict:
     """Return Whole where this marker holds, or what it waits for."""
-    if not _asked_for(marker, view.members):
+    if not is_asked_for(marker, view.members):
         return Whole("marker")
     reason = missing_mark(view.layout, view.members)
     if reason:
         remedy = f"if it is whole: ckptsyncd commit {view.name}"
         return _or_parked(f"{reason} ({remedy})", view, patience)
-    mark = max(_marks(marker, view.members), key=lambda m: (m.event, m.ctime_ns))
+    mark = max(marks_for(marker, view.members), key=lambda m: (m.event, m.ctime_ns))
     end = mark.changed_at + patience.grace
     if view.looked_at >= end:
         return Whole("marker")

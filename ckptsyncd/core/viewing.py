@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ckptsyncd.core.facts import Listing
+from ckptsyncd.core.marks import Written
 from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.settle import MemberView, View, Written
+from ckptsyncd.core.settle import MemberView, View
 from ckptsyncd.core.shapes import Shape
 from ckptsyncd.core.tree import root_of
 from ckptsyncd.core.units import Member, Unit
@@ -36,8 +37,11 @@ def is_overdue(unit: Unit, policy: Policy, now: float) -> bool:
     return since is not None and now - since >= policy.max_wait_seconds
 
 
-def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str) -> View:
-    """Return the unit as its last look found it."""
+def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str, trusted: str) -> View:
+    """Return the unit as its last look found it.
+
+    ``trusted`` is the evidence on which this very content settled in an earlier life, if it did.
+    """
     members = tuple(_member(unit, member) for _, member in sorted(unit.members.items()))
     at = unit.looked_at
     return View(
@@ -49,6 +53,7 @@ def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str) -> View:
         is_single=unit.scope == "tree" and list(unit.members) == [root_of(unit.name)],
         is_arrived=unit.arrived > 0,
         is_explicit=unit.is_explicit,
+        trusted=trusted,
         is_frozen=is_frozen(unit),
         is_busy=unit.worked > max((m.touched for m in unit.members.values()), default=0),
         is_unveiled=unit.unveiled > max((m.seen for m in unit.members.values()), default=0),

@@ -87,7 +87,7 @@ class Stage:
         self.things[path] = Thing("directory", self._inode())
         self._event(Touched(path, tree=True))
 
-    def open(self, path: str, size: int = 0, *, has_end: bool | None = None) -> None:
+    def open(self, path: str, size: int = 100, *, has_end: bool | None = None) -> None:
         """Open a file for writing, truncating it."""
         ended = path.endswith(ENDED) if has_end is None else has_end
         thing = self.things.setdefault(path, Thing(inode=self._inode()))

@@ -365,6 +365,24 @@ def test_what_was_handled_in_an_earlier_life() -> None:
     assert stage.evidence() == {"checkpoint-1": "marker"}
 
 
+def test_what_had_settled_in_an_earlier_life() -> None:
+    """Content that was judged before is not judged again, although our links moved its ctimes."""
+    before = Stage()
+    before.run(1)
+    save(before, "step-1", "__0_0.distcp", ".metadata")
+    before.run(1)
+    (settled,) = before.settled()
+    for number, name in enumerate((".metadata", "__0_0.distcp")):
+        before.things[f"step-1/{name}"].ctime = before.now + number
+    stage = Stage(things=before.things, now=before.now + 10)
+    stage.eyes.trust(settled)
+    stage.run(1)
+    assert stage.evidence() == {"step-1": "marker"}
+    stage.write("step-1/__0_0.distcp")
+    stage.run(60)
+    assert len(stage.settled()) == 1
+
+
 def test_the_newest_is_looked_at_first() -> None:
     """Among what lay there at start, what was written last is looked at first."""
     stage = Stage(now=50)

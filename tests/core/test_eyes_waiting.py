@@ -1,0 +1,424 @@
+"""Writers that never rest, lost events, polling, drains, and how little is disturbed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from ckptsyncd.core.messages import Failed, Looked, Overflowed, Polled, RootLost, Touched, Woken
+from ckptsyncd.core.orders import Look
+from ckptsyncd.core.policy import Policy
+from tests.core.stage import Stage
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Return a directory that was empty at the first listing."""
+    stage = Stage()
+    stage.run(1)
+    return stage
+
+
+def save(stage: Stage, folder: str, *names: str, size: int = 100) -> None:
+    """Write files into a directory, one after the other, 10 ms each."""
+    if folder not in stage.things:
+        stage.make(folder)
+    for name in names:
+        stage.open(f"{folder}/{name}", size)
+        stage.run(0.01)
+        stage.close(f"{folder}/{name}")
+
+
+# Rewritten faster than it uploads ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ckpt.pt", "ckpt.bin"])
+def test_never_quiet(stage: Stage, name: str) -> None:
+    """A file rewritten every 90 ms is told after a minute, to be copied, once nobody writes it."""
+    start = stage.now
+    while stage.now < start + 70 and not stage.settled():
+        stage.open(name)
+        stage.run(0.01)
+        stage.close(name)
+        stage.run(0.08)
+    (settled,) = stage.settled()
+    assert 60 <= stage.times(name)[0] - start < 64
+    assert settled.evidence == ("format" if name == "ckpt.pt" else "copy")
+    assert settled.copy == (name == "ckpt.bin")
+
+
+def test_two_torn_uploads_ask_for_a_copy(stage: Stage) -> None:
+    """After two uploads that were changed under the way the next one comes from a copy."""
+    for number in range(3):
+        stage.write("ckpt.pt", 100 + number)
+        stage.run(1)
+        stage.eyes.void("ckpt.pt", stage.now)
+        stage.write("ckpt.pt", 200 + number)
+        stage.run(1)
+    copies = [settled.copy for settled in stage.settled()]
+    assert copies == [False, False, False, True, True, True]
+    assert stage.settled()[-1].evidence == "copy"
+    stage.eyes.committed("ckpt.pt", stage.settled()[-1].listing)
+    stage.write("ckpt.pt", 300)
+    stage.run(1)
+    assert not stage.settled()[-1].copy
+
+
+def test_one_torn_upload_and_a_minute(stage: Stage) -> None:
+    """A minute after the first torn upload the next one comes from a copy, too."""
+    stage.write("ckpt.pt")
+    stage.run(1)
+    stage.eyes.void("ckpt.pt", stage.now)
+    stage.run(61)
+    stage.write("ckpt.pt")
+    stage.run(1)
+    assert [settled.copy for settled in stage.settled()] == [False, False, True]
+
+
+def test_a_directory_that_is_rewritten_without_rest(stage: Stage) -> None:
+    """A directory whose files are all written again and again is copied, never in its midst."""
+    start = stage.now
+    while stage.now < start + 90:
+        save(stage, "step_1", "a.bin", "b.bin", size=int(stage.now))
+        stage.run(0.5)
+    assert stage.settled()
+    assert all(settled.copy for settled in stage.settled())
+    assert all(told.is_finished for told in stage.told)
+
+
+def test_a_long_first_save_is_not_copied(stage: Stage) -> None:
+    """A save that takes minutes, with pauses between its files, is never told before it ends."""
+    for number in range(40):
+        save(stage, "step_1", f"part{number}.bin")
+        stage.run(4)
+    assert stage.settled() == []
+    stage.run(2)
+    assert [len(settled.listing.files) for settled in stage.settled()] == [40]
+
+
+# The rest of the mind ---------------------------------------------------------------------------
+
+
+def test_a_refused_pin_is_tried_again_ever_later(stage: Stage) -> None:
+    """Where pinning fails, the checkpoint is looked at and told again, with growing pauses."""
+    stage.write("a.pt")
+    for _ in range(12):
+        stage.run(0.3)
+        told = len(stage.settled())
+        if stage.settled():
+            stage.eyes.refuse("a.pt", "no room", stage.now)
+        while len(stage.settled()) == told and stage.now < 1000:
+            stage.run(0.1)
+    times = stage.times("a.pt")
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert gaps == sorted(gaps)
+    assert 59 < gaps[-1] < 62
+
+
+def test_the_same_content_is_told_once(stage: Stage) -> None:
+    """Touching a file without changing it tells nothing new, also after it is safe."""
+    stage.write("a.pt")
+    stage.run(1)
+    for _ in range(2):
+        stage.hear(Touched("a.pt"))
+        stage.run(2)
+        stage.eyes.committed("a.pt", stage.settled()[0].listing)
+    assert len(stage.settled()) == 1
+    assert stage.reasons() == {}
+
+
+def test_unknown_names_are_no_error(stage: Stage) -> None:
+    """The rest of the mind may speak of checkpoints that are gone from the disk by now."""
+    stage.write("a.pt")
+    stage.run(1)
+    listing = stage.settled()[0].listing
+    stage.remove("a.pt")
+    stage.run(1)
+    stage.eyes.void("a.pt", stage.now)
+    stage.eyes.refuse("a.pt", "vanished", stage.now)
+    stage.eyes.committed("a.pt", listing)
+    stage.hear(Woken(3.0))
+    stage.run(100)
+    assert len(stage.settled()) == 1
+
+
+def test_draining_hurries_what_waits(stage: Stage) -> None:
+    """When a drain begins, what is quiet for a second settles, and ranks' after five."""
+    save(stage, "step_1", "a.pt")
+    save(stage, "global_step2", "mp_rank_00_model_states.pt")
+    stage.run(1.5)
+    assert stage.settled() == []
+    stage.eyes.hurry(True)
+    stage.eyes.hurry(True)
+    stage.run(0.2)
+    assert stage.evidence() == {"step_1": "quiet"}
+    stage.run(4)
+    assert stage.evidence() == {"step_1": "quiet", "global_step2": "quiet"}
+    stage.eyes.hurry(False)
+    save(stage, "step_3", "a.pt")
+    stage.run(2)
+    assert "step_3" not in stage.evidence()
+
+
+def test_draining_hurries_what_was_looked_at(stage: Stage) -> None:
+    """A file that was looked at already and only waits for quiet settles with one more look."""
+    stage.write("a.bin")
+    stage.run(2)
+    stage.eyes.hurry(True)
+    stage.run(0.01)
+    assert stage.evidence() == {"a.bin": "quiet"}
+
+
+# Events and listings ----------------------------------------------------------------------------
+
+
+def test_lost_events_start_a_listing_and_the_quiet_anew(stage: Stage) -> None:
+    """After an overflow everything is listed, and quiet that was only silence does not count."""
+    save(stage, "step_1", "a.pt")
+    stage.run(3)
+    stage.has_events = False
+    stage.write("step_1/b.pt")
+    stage.has_events = True
+    scans = len(stage.scans)
+    lost = stage.now
+    stage.hear(Overflowed())
+    stage.run(10)
+    assert len(stage.scans) == scans + 1
+    (settled,) = stage.settled()
+    assert len(settled.listing.files) == 2
+    assert stage.times("step_1")[0] >= lost + 5
+
+
+def test_lost_events_do_not_make_a_marker_newest(stage: Stage) -> None:
+    """Where events were lost, markers are judged by ctime: an old one stays old."""
+    save(stage, "step-1", "__0_0.distcp", ".metadata")
+    stage.has_events = False
+    stage.run(0.05)
+    stage.write("step-1/__0_0.distcp", 50)
+    stage.has_events = True
+    stage.hear(Overflowed())
+    stage.run(30)
+    assert stage.settled() == []
+
+
+def test_changes_without_events_are_found_by_the_sweep(stage: Stage) -> None:
+    """Everything is listed again after a minute, whatever the events said."""
+    stage.has_events = False
+    stage.write("a.pt")
+    stage.run(62)
+    assert stage.evidence() == {"a.pt": "format"}
+    assert not stage.settled()[0].found
+
+
+def test_polling() -> None:
+    """A subtree without events is listed every two seconds, and quiet is what listings agree on."""
+    stage = Stage(has_events=False, has_lease=False)
+    stage.hear(Polled("nfs", "no events"))
+    stage.hear(Polled("nfs/inner", "no events"))
+    stage.run(1)
+    start = stage.now
+    for size in range(10):
+        stage.write("nfs/step_1/a.bin", size + 1)
+        stage.run(2)
+    assert stage.settled() == []
+    assert len([1 for at, scan in stage.scans if scan.path == "nfs" and at > start]) >= 9
+    stage.run(10)
+    assert stage.evidence() == {"nfs/step_1": "quiet"}
+    assert stage.eyes.polled() == ("nfs",)
+
+
+def test_an_event_during_a_look_makes_it_void() -> None:
+    """What was heard after a look was ordered is newer than what the look found."""
+    stage = Stage(latency=0.5)
+    stage.run(2)
+    stage.write("a.pt")
+    stage.run(0.2)
+    stage.open("a.pt", 50)
+    stage.run(0.4)
+    stage.close("a.pt")
+    stage.run(0.2)
+    assert stage.settled() == []
+    stage.run(2)
+    assert [s.listing.files[0].size for s in stage.settled()] == [50]
+
+
+def test_failed_orders_are_tried_again(stage: Stage) -> None:
+    """A scanner that could not carry out a look or a listing gets the order again, later."""
+    stage.eyes.hear(Touched("a.pt"), stage.now)
+    at = stage.now + 0.2
+    (order,) = stage.eyes.orders(at)
+    assert isinstance(order, Look)
+    stage.eyes.ordered(order)
+    assert list(stage.eyes.orders(at)) == []
+    stage.eyes.hear(Failed(order.errand, "local", "no"), at)
+    assert list(stage.eyes.orders(at + 1)) == []
+    assert [o.errand for o in stage.eyes.orders(at + 2)] == [order.errand]
+
+
+def test_an_order_waits_until_it_is_handed_out(stage: Stage) -> None:
+    """Orders that nobody took are wanted again, and an answer to nothing changes nothing."""
+    stage.eyes.hear(Touched("a.pt"), stage.now)
+    stage.eyes.hear(Touched("b.pt"), stage.now)
+    at = stage.now + 0.2
+    first = next(stage.eyes.orders(at))
+    assert next(stage.eyes.orders(at)) == first
+    assert len(list(stage.eyes.orders(at))) == 2
+    stage.eyes.hear(Looked(first.errand, (), ()), at)
+    assert len(list(stage.eyes.orders(at))) == 2
+
+
+def test_a_lost_root(stage: Stage) -> None:
+    """When the watch root goes, so does everything in it; when it comes back, it is listed."""
+    stage.write("a.pt")
+    stage.run(1)
+    stage.hear(RootLost(present=False))
+    assert stage.removed() == ["a.pt"]
+    stage.things.clear()
+    stage.run(5)
+    stage.has_events = False
+    stage.write("b.pt")
+    stage.has_events = True
+    stage.hear(RootLost(present=True))
+    stage.run(1)
+    assert stage.evidence() == {"a.pt": "format", "b.pt": "format"}
+
+
+# Links, pointers, companions --------------------------------------------------------------------
+
+
+def test_links(stage: Stage) -> None:
+    """A link beside a checkpoint that names it is a pointer, one inside it is a member."""
+    save(stage, "step_10", "a.pt")
+    stage.link("step_10/alias.pt", "a.pt")
+    stage.link("newest", "step_10")
+    stage.link("last.ckpt", "epoch=1.ckpt")
+    stage.link("abs", "/somewhere/else/step_10/")
+    stage.link("elsewhere", "/data/set")
+    stage.link("out", "../../x")
+    stage.run(20)
+    assert sorted(stage.pointers()) == ["abs", "last.ckpt", "newest"]
+    assert sorted(stage.companions()) == ["elsewhere", "out"]
+    (settled,) = stage.settled()
+    assert [f.target for f in settled.listing.files] == [None, "a.pt"]
+
+
+def test_a_file_that_becomes_a_link(stage: Stage) -> None:
+    """``last.ckpt`` is a checkpoint while it is a file, and a pointer once it is a link."""
+    stage.write("last.ckpt")
+    stage.run(1)
+    stage.remove("last.ckpt")
+    stage.link("last.ckpt", "epoch=1.ckpt")
+    stage.run(20)
+    assert stage.evidence() == {"last.ckpt": "format"}
+    assert stage.pointers() == ["last.ckpt"]
+    assert stage.removed() == ["last.ckpt"]
+
+
+def test_pointers_are_told_when_they_change(stage: Stage) -> None:
+    """A pointer is told soon after it was written, again when it changes, and never twice."""
+    stage.write("latest", 11)
+    stage.run(1)
+    stage.hear(Touched("latest"))
+    stage.run(1)
+    stage.write("latest", 12)
+    stage.run(1)
+    assert stage.pointers() == ["latest", "latest"]
+
+
+def test_companions_rest_first(stage: Stage) -> None:
+    """A companion is told once it rested for 15 s; one that never rests, once a minute."""
+    start = stage.now
+    stage.write("config.yaml")
+    while stage.now < start + 121:
+        stage.write("train.log", int(stage.now))
+        stage.run(1)
+    assert stage.companions() == ["config.yaml", "train.log", "train.log"]
+
+
+def test_companions_can_be_switched_off() -> None:
+    """Without companions nothing is remembered of them, and pointers are told all the same."""
+    stage = Stage(Policy(companions=False))
+    stage.write("old.txt")
+    stage.run(1)
+    stage.write("config.yaml")
+    stage.write("latest")
+    stage.run(30)
+    assert (stage.companions(), stage.pointers()) == ([], ["latest"])
+
+
+def test_streams_inside_a_checkpoint_do_not_hold_it_up(stage: Stage) -> None:
+    """A log that is open in a checkpoint's directory is no member of it."""
+    save(stage, "step_1", "a.pt")
+    stage.open("step_1/train.log")
+    stage.run(10)
+    (settled,) = stage.settled()
+    assert [f.path for f in settled.listing.files] == ["step_1/a.pt"]
+
+
+# Disturbing nobody ------------------------------------------------------------------------------
+
+
+def test_no_lease_while_somebody_writes(stage: Stage) -> None:
+    """No file is looked at closely within 100 ms of an event on its checkpoint."""
+    for number in range(50):
+        stage.open("a.pt", number + 1)
+        stage.run(0.05)
+        stage.close("a.pt")
+        stage.run(0.04)
+    assert stage.looks == []
+
+
+def test_a_save_under_way_is_left_alone(stage: Stage) -> None:
+    """Nobody looks into a save before its marker, or the quiet, could settle it."""
+    for name in ("config.json", "model.safetensors", "optimizer.pt", "scheduler.pt"):
+        save(stage, "checkpoint-5", name)
+        stage.run(2)
+    assert stage.looks == []
+    save(stage, "checkpoint-5", "trainer_state.json")
+    stage.run(1)
+    assert len(stage.looks) == 1
+    for name in ("a.pt", "b.pt"):
+        save(stage, "step_1", name)
+        stage.run(3)
+    assert len(stage.looks) == 1
+
+
+def test_only_what_changed_is_looked_at_closely(stage: Stage) -> None:
+    """A second look examines the files that changed since the first, and no others."""
+    save(stage, "step_1", "a.pt", "b.pt")
+    stage.run(10)
+    stage.write("step_1/b.pt")
+    stage.run(10)
+    closely = [sorted(look.closely) for _, look in stage.looks]
+    assert closely == [["step_1/a.pt", "step_1/b.pt"], ["step_1/b.pt"]]
+
+
+def test_a_file_held_open_is_looked_at_ever_more_rarely(stage: Stage) -> None:
+    """A file that stays open without events costs less and less, and settles when it is closed."""
+    stage.open("slow.pt")
+    stage.run(200)
+    assert len(stage.looks) < 10
+    assert stage.eyes.is_writing(stage.now)
+    assert stage.reasons() == {"slow.pt": ("writing", "slow.pt is held open for writing")}
+    stage.close("slow.pt")
+    stage.run(1)
+    assert stage.evidence() == {"slow.pt": "format"}
+    assert not stage.eyes.is_writing(stage.now)
+    assert stage.eyes.is_writing(stage.now - 2)
+
+
+def test_what_status_is_told(stage: Stage) -> None:
+    """A checkpoint that is not whole yet says what it waits for, and until when."""
+    save(stage, "step_1", "a.pt", size=7)
+    last = stage.now
+    stage.run(2)
+    (view,) = stage.eyes.views()
+    assert (view.checkpoint, view.series, view.step) == ("step_1", ".", 1)
+    assert (view.layout, view.state, view.files) == ("directory", "writing", 1)
+    assert view.reason == "waiting for quiet"
+    assert view.until == pytest.approx(last + 5)
+    assert view.since < last
+    stage.run(4)
+    assert stage.eyes.views() == ()
+    assert stage.eyes.next_alarm() == pytest.approx(160, abs=0.1)
