@@ -25,6 +25,10 @@ from ckptsyncd.core.upload import Scene
 #: So many editions that were superseded or vanished are kept for status (guessed).
 KEPT_FOR_STATUS = 20
 
+#: A checkpoint that could not begin for so long gives way to a newer one: the link is the limit.
+#: With a free hand an edition begins within milliseconds (guessed).
+SUPERSEDED_SECONDS = 1.0
+
 
 @dataclass(slots=True)
 class Editions:
@@ -67,7 +71,7 @@ class Editions:
         edition.state = "writing"
         notes.moved(edition, "settled", f"whole: {settled.evidence}")
         if self.policy.backlog == "newest" and not settled.found:
-            self._supersede(edition.series, notes)
+            self._supersede(edition.series, now.boot, notes)
 
     def _replaces(self, edition: Edition, notes: Notebook) -> bool:
         """Make room for a new content of the same name; return whether it is new at all."""
@@ -78,7 +82,7 @@ class Editions:
                 self._drop(other, notes, "superseded", "written again before it was uploaded")
         return True
 
-    def _supersede(self, series: str, notes: Notebook) -> None:
+    def _supersede(self, series: str, now: float, notes: Notebook) -> None:
         """Give up what waits behind a newer save; they may settle in any order after a pause."""
         waiting = [
             edition
@@ -88,7 +92,8 @@ class Editions:
         newest = max(waiting, key=lambda edition: edition.saved_at)
         for other in waiting:
             is_older = other.saved_at < newest.saved_at
-            if is_older and not other.settled.found:
+            waited = now - other.settled_at >= SUPERSEDED_SECONDS
+            if is_older and waited and not other.settled.found:
                 self._drop(other, notes, "superseded", f"{newest.checkpoint} goes first")
 
     def _rivals(self, edition: Edition) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from ckptsyncd import checksum
+from ckptsyncd.checksum import combined
 from ckptsyncd.core import messages, orders
 from ckptsyncd.core.documents import MAX_RECORD_BYTES
 from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES
@@ -67,7 +67,7 @@ def _put_piece(order: orders.PutPiece, store: Store, disk: Source, seconds: Seco
 
 def _finish(order: orders.Finish, store: Store, _: Source, seconds: Seconds) -> Answer:
     started = seconds()
-    total = checksum.combined((r.crc64nvme, r.length) for r in order.receipts)
+    total = combined((r.crc64nvme, r.length) for r in order.receipts)
     fact = store.finish(order.begun, order.receipts, total, create_only=order.create_only)
     return messages.ObjectStored(order.errand, fact, total, seconds() - started)
 
@@ -107,7 +107,7 @@ def _stat(order: orders.Stat, store: Store, disk: Source, _: Seconds) -> Answer:
         return messages.ObjectSeen(order.errand, fact, body.crc64nvme())
     if not order.receipts:
         return messages.ObjectSeen(order.errand, fact)
-    total = checksum.combined((r.crc64nvme, r.length) for r in order.receipts)
+    total = combined((r.crc64nvme, r.length) for r in order.receipts)
     return messages.ObjectSeen(order.errand, fact, total)
 
 
