@@ -61,15 +61,11 @@ class Scanned:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """One checkpoint's paths as they were, the named ones examined closely.
-
-    With an ``error`` something could not be seen: what is missing is not known to be gone.
-    """
+    """One checkpoint's paths as they were, the named ones examined closely."""
 
     errand: Errand
     facts: tuple[FileFact, ...]
     looks: tuple[FileLook, ...]
-    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

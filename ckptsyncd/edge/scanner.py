@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
-from ckptsyncd.core.facts import FileFact, FileLook
+from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.messages import (
+    Failed,
     Looked,
     LookedAgain,
     Pinned,
@@ -25,15 +26,14 @@ from ckptsyncd.edge.seen import words
 POINTER_BYTES = 64 * 1024
 
 
-def obey(order: ScannerOrder, disk: Disk) -> Report:
-    """Carry out one order and return its report; an OSError becomes the report's error.
+def obey(order: ScannerOrder, disk: Disk) -> Report | Failed:
+    """Carry out one order and return its report; an OSError becomes words in it.
 
-    Pins are named by the errand's save id. A scan or look that met an error still reports all
-    that it saw: what is missing from it is not known to be gone.
+    Pins are named by the errand's save id. A look that could not see everything is no look: it
+    ``Failed``, for what it did not see may be a part of the checkpoint. A scan reports what it saw.
     """
     if isinstance(order, Scan):
-        facts, error = _listed(disk, (order.path,), recursive=order.recursive)
-        return Scanned(order.errand, order.path, facts, order.recursive, error)
+        return _scanned(order, disk)
     if isinstance(order, Look):
         return _looked(order, disk)
     if isinstance(order, Pin):
@@ -47,38 +47,41 @@ def obey(order: ScannerOrder, disk: Disk) -> Report:
     return _pointer_read(order, disk)
 
 
-def _listed(
-    disk: Disk, roots: Iterable[str], *, recursive: bool = True
-) -> tuple[tuple[FileFact, ...], str]:
+def _scanned(order: Scan, disk: Disk) -> Scanned:
+    """List a tree. A part of it that may not be read (``lost+found``) is left out, no error.
+
+    Who watches has told it, and a look at a checkpoint that has such a part fails.
+    """
     facts: dict[str, FileFact] = {}
-    errors = [_add(facts, disk.walk(root, recursive=recursive)) for root in roots]
-    return tuple(facts[path] for path in sorted(facts)), _first(errors)
-
-
-def _add(facts: dict[str, FileFact], walked: Iterator[FileFact]) -> str:
+    error = ""
     try:
-        facts.update((fact.path, fact) for fact in walked)  # keeps what came before an error
-    except OSError as error:
-        return words(error)
-    return ""
+        _add(facts, disk, order.path, recursive=order.recursive)
+    except PermissionError as trouble:
+        error = "" if any(path != order.path for path in facts) else words(trouble)
+    except OSError as trouble:
+        error = words(trouble)
+    return Scanned(order.errand, order.path, _sorted(facts), order.recursive, error)
 
 
-def _first(errors: Iterable[str]) -> str:
-    return next(filter(None, errors), "")
-
-
-def _looked(order: Look, disk: Disk) -> Looked:
-    facts, error = _listed(disk, order.roots)
-    answers = [_look(disk, path) for path in sorted(order.closely)]
-    looks = tuple(look for look, _ in answers if look is not None)
-    return Looked(order.errand, facts, looks, _first([error, *(text for _, text in answers)]))
-
-
-def _look(disk: Disk, path: str) -> tuple[FileLook | None, str]:
+def _looked(order: Look, disk: Disk) -> Looked | Failed:
+    facts: dict[str, FileFact] = {}
     try:
-        return disk.look(path), ""
-    except OSError as error:
-        return None, words(error)
+        for root in order.roots:
+            _add(facts, disk, root)
+        looks = [disk.look(path) for path in sorted(order.closely)]
+    except OSError as trouble:
+        return Failed(order.errand, "local", words(trouble))
+    return Looked(order.errand, _sorted(facts), tuple(look for look in looks if look is not None))
+
+
+def _add(facts: dict[str, FileFact], disk: Disk, path: str, *, recursive: bool = True) -> None:
+    """Add everything below a path; what comes before an OSError is kept."""
+    for fact in disk.walk(path, recursive=recursive):
+        facts[fact.path] = fact
+
+
+def _sorted(facts: dict[str, FileFact]) -> tuple[FileFact, ...]:
+    return tuple(facts[path] for path in sorted(facts))
 
 
 def _unpinned(order: Unpin, disk: Disk) -> Unpinned:
@@ -106,7 +109,7 @@ def _pointer_read(order: ReadPointer, disk: Disk) -> PointerRead:
 class Scanner:
     """A daemon thread that obeys one order after the other and posts the reports."""
 
-    def __init__(self, disk: Disk, post: Callable[[Report], object]) -> None:
+    def __init__(self, disk: Disk, post: Callable[[Report | Failed], object]) -> None:
         """Do not start yet."""
         self._disk = disk
         self._post = post

@@ -20,8 +20,9 @@ VANISHED = (FileNotFoundError, NotADirectoryError)
 def walk(root: str, path: str, *, recursive: bool) -> Iterator[FileFact]:
     """Yield the facts of everything at and below ``path``, the root itself left out.
 
-    What vanishes meanwhile is left out. Everything that can be seen is yielded before the first
-    error (an unreadable directory) is raised, so that one of them does not hide the others.
+    What vanishes meanwhile is left out. Everything that can be seen is yielded before an error is
+    raised, so that one directory does not hide the others; PermissionError only where no other
+    error was met.
     Without ``recursive``: the path itself and what lies directly in it.
     """
     if path:
@@ -40,6 +41,7 @@ def walk(root: str, path: str, *, recursive: bool) -> Iterator[FileFact]:
             if recursive and fact.kind == "directory":
                 waiting.append(fact.path)
     if trouble:
+        trouble.sort(key=lambda error: isinstance(error, PermissionError))
         raise trouble[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from ckptsyncd.core.facts import FileFact, FileLook, Listing, Piece
 from ckptsyncd.core.messages import (
+    Failed,
     Looked,
     LookedAgain,
     Pinned,
@@ -22,7 +24,7 @@ from ckptsyncd.core.messages import (
 from ckptsyncd.core.orders import Errand, Look, LookAgain, Pin, ReadPointer, Scan, Unpin
 from ckptsyncd.core.ports import Body, Disk
 from ckptsyncd.edge.scanner import POINTER_BYTES, Scanner, obey
-from tests.edge.world import disk_at, listing
+from tests.edge.world import as_nobody, disk_at, listing, needs_root
 
 ERRAND = Errand("test", "checkpoint-1", "save-1")
 
@@ -77,7 +79,6 @@ def test_look_examines_what_is_named(root: Path) -> None:
     ]
     assert [look.fact.path for look in looked.looks] == ["checkpoint-1/model.pt"]
     assert looked.looks[0].writer == "none"
-    assert looked.error == ""
 
 
 @pytest.mark.parametrize("copy", [False, True])
@@ -172,17 +173,48 @@ def test_errors_of_the_disk_become_words() -> None:
     fact = FailingDisk().fact
     error = "Input/output error"
     assert obey(Scan(ERRAND, ""), disk) == Scanned(ERRAND, "", (fact,), error=error)
-    looked = obey(Look(ERRAND, ("a",), frozenset({"a"})), disk)
-    assert looked == Looked(ERRAND, (fact,), (), error)
+    assert obey(Look(ERRAND, ("a",), frozenset()), disk) == Failed(ERRAND, "local", error)
     text = "Read-only file system: save-1"
     assert obey(Unpin(ERRAND), disk) == Unpinned(ERRAND, text)
     pointer = obey(ReadPointer(ERRAND, "a"), disk)
     assert pointer == PointerRead(ERRAND, "", None, "Input/output error: a")
 
 
+@needs_root
+def test_unreadable_directory_is_no_part_of_a_scan_and_fails_a_look() -> None:
+    """``lost+found`` of root's stops no scan; a checkpoint with such a part is never looked at."""
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        root.chmod(0o755)
+        (root / "lost+found").mkdir(mode=0o700)
+        (root / "run/checkpoint-1/secret").mkdir(parents=True, mode=0o755)
+        (root / "run/checkpoint-1/secret").chmod(0o700)
+        (root / "run/model.pt").write_bytes(b"x")
+        with as_nobody():
+            disk = disk_at(root)
+            scanned = obey(Scan(ERRAND, ""), disk)
+            looked = obey(Look(ERRAND, ("run/checkpoint-1",), frozenset()), disk)
+            alone = obey(Scan(ERRAND, "lost+found"), disk)
+            fine = obey(Look(ERRAND, ("run/model.pt",), frozenset({"run/model.pt"})), disk)
+    assert isinstance(scanned, Scanned)
+    assert scanned.error == ""
+    assert [fact.path for fact in scanned.facts] == [
+        "lost+found",
+        "run",
+        "run/checkpoint-1",
+        "run/checkpoint-1/secret",
+        "run/model.pt",
+    ]
+    assert isinstance(alone, Scanned)
+    assert alone.error == f"Permission denied: {root}/lost+found"
+    wanted = f"Permission denied: {root}/run/checkpoint-1/secret"
+    assert looked == Failed(ERRAND, "local", wanted)
+    assert isinstance(fine, Looked)
+
+
 def test_scanner_obeys_in_order_and_ends(root: Path) -> None:
     """Reports come in the order of the orders, and a stop lets those in line be done."""
-    reports: list[Report] = []
+    reports: list[Report | Failed] = []
     scanner = Scanner(disk_at(root), reports.append)
     for number in range(20):
         scanner.submit(Scan(Errand(str(number)), "latest"))
