@@ -48,7 +48,7 @@ def obey(order: ScannerOrder, disk: Disk) -> Report | Failed:
 
 
 def _scanned(order: Scan, disk: Disk) -> Scanned:
-    """List a tree. A part of it that may not be read (``lost+found``) is left out, no error.
+    """List a tree. A part of it that may not be read is left out, no error.
 
     Who watches has told it, and a look at a checkpoint that has such a part fails.
     """

@@ -11,6 +11,9 @@ from ckptsyncd.edge.seen import absolute, fact_at
 #: A directory of this name is ours wherever it lies (another daemon may watch a part of the tree).
 OURS = ".ckptsyncd"
 
+#: Made by mkfs at the top of every ext4 volume, readable by root only, never a trainer's.
+_FSCK = "lost+found"
+
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 #: What a name says that was there a moment ago.
@@ -54,7 +57,8 @@ def _inside(root: str, path: str, trouble: list[OSError]) -> list[FileFact]:
     except VANISHED:
         return []
     except OSError as error:
-        trouble.append(error)
+        if not is_fsck(path, error):
+            trouble.append(error)
         return []
     facts: list[FileFact] = []
     try:
@@ -75,3 +79,8 @@ def _add(facts: list[FileFact], path: str, entry: os.DirEntry[str], directory: i
         facts.append(fact_at(path, entry, directory))
     except VANISHED:
         return
+
+
+def is_fsck(path: str, error: OSError) -> bool:
+    """Return whether an error is only that a volume's ``lost+found`` may not be read."""
+    return isinstance(error, PermissionError) and path.rpartition("/")[2] == _FSCK

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from ckptsyncd.edge.filesystems import without_events
 from ckptsyncd.edge.seen import absolute
-from ckptsyncd.edge.walk import OURS, VANISHED
+from ckptsyncd.edge.walk import OURS, VANISHED, is_fsck
 
 #: More subtrees than this are not polled one by one; then everything is (guessed).
 MOST_POLLED = 16
@@ -95,7 +95,8 @@ class Watches:
             except VANISHED:
                 continue
             except OSError as error:
-                self.poll(directory, _reason(error))
+                if not is_fsck(directory, error):
+                    self.poll(directory, _reason(error))
 
     def _watched(self, path: str) -> bool:
         if any(_is_within(path, polled) for polled in self.polled):

@@ -182,7 +182,10 @@ def test_errors_of_the_disk_become_words() -> None:
 
 @needs_root
 def test_unreadable_directory_is_no_part_of_a_scan_and_fails_a_look() -> None:
-    """``lost+found`` of root's stops no scan; a checkpoint with such a part is never looked at."""
+    """A part that may not be read stops no scan; a checkpoint that has one is never looked at.
+
+    The ``lost+found`` of a volume is no part of anything.
+    """
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         root.chmod(0o755)
@@ -194,7 +197,8 @@ def test_unreadable_directory_is_no_part_of_a_scan_and_fails_a_look() -> None:
             disk = disk_at(root)
             scanned = obey(Scan(ERRAND, ""), disk)
             looked = obey(Look(ERRAND, ("run/checkpoint-1",), frozenset()), disk)
-            alone = obey(Scan(ERRAND, "lost+found"), disk)
+            alone = obey(Scan(ERRAND, "run/checkpoint-1/secret"), disk)
+            volume = obey(Look(ERRAND, ("lost+found",), frozenset()), disk)
             fine = obey(Look(ERRAND, ("run/model.pt",), frozenset({"run/model.pt"})), disk)
     assert isinstance(scanned, Scanned)
     assert scanned.error == ""
@@ -206,8 +210,9 @@ def test_unreadable_directory_is_no_part_of_a_scan_and_fails_a_look() -> None:
         "run/model.pt",
     ]
     assert isinstance(alone, Scanned)
-    assert alone.error == f"Permission denied: {root}/lost+found"
     wanted = f"Permission denied: {root}/run/checkpoint-1/secret"
+    assert alone.error == wanted
+    assert isinstance(volume, Looked)
     assert looked == Failed(ERRAND, "local", wanted)
     assert isinstance(fine, Looked)
 

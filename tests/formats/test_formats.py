@@ -22,7 +22,6 @@ from tests.formats.samples import (
     zipped_64,
 )
 
-
 TEN = len(safetensors(10))
 
 
