@@ -35,6 +35,7 @@ from ckptsyncd.edge.lock import Locks, lock_root
 from ckptsyncd.edge.loop import Loop
 from ckptsyncd.edge.notices import Notices
 from ckptsyncd.edge.scanner import Scanner
+from ckptsyncd.edge.scribe import Scribe
 from ckptsyncd.edge.trainer import Trainer
 from ckptsyncd.edge.watcher import Watcher
 from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
@@ -113,7 +114,8 @@ class Program:
         self.logs = Logs(form=settings.log_format, level=settings.log_level)
         self.last_snapshot = LastSnapshot(self.ledger.apply, self.daemon)
         taps = (self.logs.log_turn, self.last_snapshot.turn, Systemd(os.environ).turn)
-        self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, self.ledger, taps)
+        scribe = Scribe(self.ledger)
+        self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, scribe, taps)
         if self.ledger.opened:
             now = self.clock.now()
             self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)

@@ -6,7 +6,6 @@ what moved. It decides nothing.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -15,11 +14,12 @@ from typing import Protocol
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import Message, Overflowed, Woken
-from ckptsyncd.core.moves import Complained, Move, Recovered
+from ckptsyncd.core.moves import Move
 from ckptsyncd.core.orders import HandOrder, LedgerOrder, ScannerOrder, SetPace, Stop
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.core.view import snapshot
 from ckptsyncd.edge.clock import Clock
+from ckptsyncd.edge.scribe import Scribe
 
 #: The loop turns at least this often, so that its heartbeat means something (guessed).
 LONGEST_WAIT_SECONDS = 5.0
@@ -54,14 +54,6 @@ class Scanner(Protocol):
         ...
 
 
-class WritesRows(Protocol):
-    """Whoever keeps the ledger's rows."""
-
-    def apply(self, orders: Sequence[LedgerOrder]) -> None:
-        """Write the rows in one transaction."""
-        ...
-
-
 @dataclass(slots=True)
 class Loop:
     """Turns until the brain orders a stop. ``shown`` is the newest snapshot, swapped as a whole."""
@@ -71,12 +63,11 @@ class Loop:
     inbox: SimpleQueue[Message]
     hands: Hands
     scanner: Scanner
-    ledger: WritesRows
+    scribe: Scribe
     taps: tuple[Tap, ...] = ()
     shown: Snapshot = field(init=False)
     shown_at: float = field(init=False)
     stale: bool = False
-    ledger_failures: int = 0
 
     def __post_init__(self) -> None:
         """Take the first snapshot."""
@@ -114,7 +105,8 @@ class Loop:
 
     def _turn(self, message: Message, now: Instant) -> int | None:
         turn = self.brain.handle(message, now)
-        moves = [*turn.moves, *self._write([o for o in turn.orders if isinstance(o, LedgerOrder)])]
+        rows = [order for order in turn.orders if isinstance(order, LedgerOrder)]
+        moves = [*turn.moves, *self.scribe.write(rows)]
         code: int | None = None
         for order in turn.orders:
             if isinstance(order, HandOrder):
@@ -128,26 +120,9 @@ class Loop:
         self._show(moves, now)
         return code
 
-    def _write(self, rows: list[LedgerOrder]) -> list[Move]:
-        """Write the ledger; a ledger that cannot be written costs time later, nothing else."""
-        if not rows:
-            return []
-        try:
-            self.ledger.apply(rows)
-        except (OSError, sqlite3.Error) as error:
-            self.ledger_failures += 1
-            return [Complained(f"the ledger cannot be written: {error}", _LEDGER_HINT, "ledger")]
-        if not self.ledger_failures:
-            return []
-        count, self.ledger_failures = self.ledger_failures, 0
-        return [Recovered("ledger", count)]
-
     def _show(self, moves: list[Move], now: Instant) -> None:
         self.stale = True
         if moves or now.boot - self.shown_at >= SNAPSHOT_SECONDS:
             self.shown, self.shown_at, self.stale = snapshot(self.brain, now), now.boot, False
         for tap in self.taps:
             tap(moves, now, self.shown)
-
-
-_LEDGER_HINT = "free space in the state directory; uploads go on, a restart may repeat some"

@@ -1,0 +1,52 @@
+"""Write the ledger, and write later what could not be written now.
+
+A ledger that cannot be written (a full disk, mostly) stops nothing. But a row that stays unwritten
+misleads the next daemon: one that does not know the epoch that this one took believes itself
+replaced. So rows that failed are kept, in their order, and go first the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ckptsyncd.core.moves import Complained, Move, Recovered
+from ckptsyncd.core.orders import LedgerOrder
+
+#: So many rows are kept at most, the newest (guessed: some ten megabytes).
+MOST_KEPT = 100_000
+
+_HINT = "free space in the state directory; uploads go on, a restart may repeat some"
+
+
+class WritesRows(Protocol):
+    """Whoever keeps the ledger's rows."""
+
+    def apply(self, orders: Sequence[LedgerOrder]) -> None:
+        """Write the rows in one transaction; OSError, and then nothing is written."""
+        ...
+
+
+@dataclass(slots=True)
+class Scribe:
+    """Writes into one ledger. ``kept`` are the rows that could not be written yet."""
+
+    ledger: WritesRows
+    kept: list[LedgerOrder] = field(default_factory=list)
+    failures: int = 0
+
+    def write(self, rows: Sequence[LedgerOrder]) -> list[Move]:
+        """Write what failed before and these rows; return what is worth a line."""
+        if not rows:
+            return []
+        self.kept += rows
+        try:
+            self.ledger.apply(self.kept)
+        except OSError as error:
+            self.failures += 1
+            del self.kept[:-MOST_KEPT]
+            return [Complained(f"the ledger cannot be written: {error}", _HINT, "ledger")]
+        self.kept = []
+        count, self.failures = self.failures, 0
+        return [Recovered("ledger", count)] if count else []
