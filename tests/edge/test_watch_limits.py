@@ -116,7 +116,7 @@ def test_file_system_without_events_is_polled(root: Path) -> None:
 
 @needs_root
 def test_unreadable_directory_is_polled() -> None:
-    """A directory that may not be watched is told (not ``lost+found``), its siblings are watched."""
+    """A directory that may not be watched is told (``lost+found`` is not); the rest is watched."""
     inbox = Inbox()
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
