@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import sqlite3
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -66,26 +67,29 @@ class Ledger:
     """An open ledger. ``opened`` says what was wrong with the file found, or is empty.
 
     Every method raises OSError, ENOSPC among them, and nothing else; a failed ``apply`` changed
-    nothing and may be ordered again. One thread at a time.
+    nothing and may be ordered again. Threads take turns, and so wait for each other's fsync.
     """
 
     def __init__(self, path: Path, scope: str, *, read_only: bool = False) -> None:
         """Open or create the file with mode 0600 in a directory that is created with 0700.
 
         With ``read_only`` the file must exist, may be in use by a daemon, and no row is changed.
+        Where the disk is full the rows are kept in memory: better forgetful than not running.
         """
         self._path = path
         self._scope = _blob(scope)
+        self._turn = threading.Lock()
         self.opened = ""
         if read_only:
             self._db = _as_system(lambda: _connect_to_read(path))
         else:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._db = self._open()
+            self._db = self._open_or_forget()
 
     def rows(self, table: str) -> list[tuple[str, str]]:
         """Return all rows of a table as (key, value), sorted by key's bytes."""
-        found = _as_system(lambda: self._db.execute(_READ, (self._scope, _blob(table))).fetchall())
+        wanted = (self._scope, _blob(table))
+        with self._turn:
+            found = _as_system(lambda: self._db.execute(_READ, wanted).fetchall())
         return [(_text(key), _text(value)) for key, value in found]
 
     def scopes(self) -> list[str]:
@@ -101,11 +105,13 @@ class Ledger:
         """
         if orders:
             durable = any(isinstance(order, Remember) and order.durable for order in orders)
-            _as_system(lambda: self._apply(orders, "FULL" if durable else "NORMAL"))
+            with self._turn:
+                _as_system(lambda: self._apply(orders, "FULL" if durable else "NORMAL"))
 
     def close(self) -> None:
         """Close the file; what is in the write-ahead log is folded back into it."""
-        _as_system(self._db.close)
+        with self._turn:
+            _as_system(self._db.close)
 
     def _apply(self, orders: Sequence[LedgerOrder], synchronous: str) -> None:
         self._db.execute(f"PRAGMA synchronous = {synchronous}")
@@ -130,6 +136,16 @@ class Ledger:
         for table in order.tables:
             row = (self._scope, _blob(table), prefix, len(prefix), prefix)
             self._db.execute(_DROP_BELOW, row)
+
+    def _open_or_forget(self) -> sqlite3.Connection:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return self._open()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self.opened = f"{self.opened} the ledger has no room and is kept in memory".strip()
+        return _as_system(_connect_to_memory)
 
     def _open(self) -> sqlite3.Connection:
         """Return a connection to a file that was checked; sets a bad one aside first."""
@@ -158,6 +174,12 @@ def _connect_to_write(path: Path) -> sqlite3.Connection:
     except BaseException:
         db.close()
         raise
+    return db
+
+
+def _connect_to_memory() -> sqlite3.Connection:
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _prepare(db)
     return db
 
 

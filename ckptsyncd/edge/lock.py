@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ckptsyncd.edge.holder import Holder
-from ckptsyncd.errors import AlreadyRunning
+from ckptsyncd.errors import AlreadyRunning, UsageError
 
 _OURS = ".ckptsyncd"
 _HOLDER = "daemon.json"
@@ -44,18 +44,20 @@ class Locks:
         self.weakness = ""
 
     def take_state(self) -> None:
-        """Lock the state directory (made with mode 0700); AlreadyRunning names who has it."""
+        """Lock the state directory (made with mode 0700); AlreadyRunning names who has it.
+
+        Raises UsageError where the directory cannot be used.
+        """
         path = Path(self._holder.state_dir)
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._state = os.open(path / _LOCK, flags, 0o600)
+        self._state = _opened(path)
         if not _locked(self._state):
             other = Holder.decode(os.pread(self._state, _MAX_HOLDER_BYTES, 0))
             self.release()
             refusal = _refusal("the state directory", str(path), other)
             raise refusal
-        os.ftruncate(self._state, 0)
-        os.pwrite(self._state, self._holder.encode(), 0)
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without our name in it
+            os.ftruncate(self._state, 0)
+            os.pwrite(self._state, self._holder.encode(), 0)
 
     def take_root(self) -> bool:
         """Lock the watch root and return whether it is there; AlreadyRunning names who has it.
@@ -148,6 +150,16 @@ def state_holder(state_dir: Path) -> tuple[Holder | None, bool]:
         return Holder.decode(os.pread(number, _MAX_HOLDER_BYTES, 0)), alive
     finally:
         os.close(number)
+
+
+def _opened(state_dir: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(state_dir / _LOCK, flags, 0o600)
+    except OSError as error:
+        msg = f"cannot use the state directory {state_dir}: {error.strerror}"
+        raise UsageError(msg, hint="make it writable, or name another one: --state-dir") from error
 
 
 def _locked(number: int) -> bool:

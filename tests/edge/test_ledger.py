@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -10,7 +11,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -278,3 +280,64 @@ def test_nothing_to_do_writes_nothing(tmp_path: Path) -> None:
     assert ledger.scopes() == []
     ledger.close()
     assert path.stat().st_mtime_ns >= before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a file system of 256 KiB, where this user may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(disk)],
+        check=False,
+        capture_output=True,
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_start_on_a_full_disk(small_disk: Path) -> None:
+    """A daemon whose state disk is full runs with rows in memory, and says so."""
+    with contextlib.suppress(OSError):
+        (small_disk / "filler").write_bytes(b"x" * 262144)
+    ledger = Ledger(small_disk / "ledger", SCOPE)
+    assert "kept in memory" in ledger.opened
+    ledger.apply([Remember("t", "a", "1", durable=True)])
+    assert ledger.rows("t") == [("a", "1")]
+    ledger.close()
+
+
+def test_a_disk_that_fills_and_empties(small_disk: Path) -> None:
+    """On a really full disk ``apply`` raises ENOSPC; with room again the same orders work."""
+    ledger = Ledger(small_disk / "ledger", SCOPE)
+    ledger.apply([Remember("t", "a", "1")])
+    filler = small_disk / "filler"
+    with contextlib.suppress(OSError):
+        filler.write_bytes(b"x" * 262144)
+    orders = [Remember("t", str(n), "x" * 4000, durable=True) for n in range(5)]
+    with pytest.raises(OSError, match="ledger") as caught:
+        ledger.apply(orders)
+    assert caught.value.errno == errno.ENOSPC
+    filler.unlink()
+    ledger.apply(orders)
+    assert len(ledger.rows("t")) == 6
+    ledger.close()
+
+
+def test_threads_take_turns(tmp_path: Path) -> None:
+    """Two threads that write at the same time do not get into each other's transaction."""
+    ledger = Ledger(tmp_path / "ledger", SCOPE)
+
+    def write(name: str) -> None:
+        for n in range(100):
+            ledger.apply([Remember("t", f"{name} {n}", "1"), Remember("t", name, str(n))])
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ledger.rows("t")) == 202
+    ledger.close()

@@ -13,7 +13,7 @@ import pytest
 
 from ckptsyncd.edge.holder import Holder, container_of, this_process
 from ckptsyncd.edge.lock import Locks, lock_root, state_holder
-from ckptsyncd.errors import AlreadyRunning
+from ckptsyncd.errors import AlreadyRunning, UsageError
 
 DOCKER = "3f2a" * 16
 
@@ -233,3 +233,18 @@ def test_holder_comes_back(tmp_path: Path) -> None:
 def test_container_is_found(cgroup: str, mountinfo: str, found: str) -> None:
     """The container's short id is read from either version of control groups, or the mounts."""
     assert container_of(cgroup, mountinfo) == found
+
+
+def test_a_state_directory_that_cannot_be_used(tmp_path: Path, root: Path) -> None:
+    """A file in the way, or a lock that is a symlink, is a usage error that names the flag."""
+    assert root.exists()
+    (tmp_path / "state").write_text("")
+    with pytest.raises(UsageError, match="cannot use the state directory") as caught:
+        lock_root(holder(tmp_path))
+    assert "--state-dir" in caught.value.hint
+    (tmp_path / "state").unlink()
+    (tmp_path / "state" / "one").mkdir(parents=True)
+    (tmp_path / "state" / "one" / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="cannot use the state directory"):
+        lock_root(holder(tmp_path))
+    assert not (tmp_path / "elsewhere").exists()
