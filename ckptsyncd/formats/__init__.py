@@ -32,7 +32,7 @@ BY_MAGIC: dict[bytes, Checker] = {
 AMBIGUOUS = (".pt", ".pth", ".ckpt", ".bin", ".tar", ".keras", ".pt2", ".torch")
 
 #: Empty files of these names are no checkpoints. Not here: ``.distcp``; a rank that has nothing of
-#: its own to save leaves an empty one.
+#: its own to save may leave an empty one.
 WEIGHTS = (
     *(suffix for suffixes in BY_NAME for suffix in suffixes if suffix != ".json"),
     *AMBIGUOUS,
