@@ -37,15 +37,20 @@ class Scribe:
     failures: int = 0
 
     def write(self, rows: Sequence[LedgerOrder]) -> list[Move]:
-        """Write what failed before and these rows; return what is worth a line."""
-        if not rows:
-            return []
+        """Write what failed before and these rows; return what is worth a line.
+
+        To be called in every turn, also without rows: a quiet daemon tries again too.
+        """
         self.kept += rows
+        if not self.kept:
+            return []
         try:
             self.ledger.apply(self.kept)
         except OSError as error:
             self.failures += 1
             del self.kept[:-MOST_KEPT]
+            if not rows:
+                return []
             return [Complained(f"the ledger cannot be written: {error}", _HINT, "ledger")]
         self.kept = []
         count, self.failures = self.failures, 0
