@@ -105,7 +105,7 @@ def _make(root: Path, ours: Path, pointer: Pointer) -> str:
     with entered(root, parent, make=True) as here:
         if _is_there(pointer, name, here):
             return ""
-        if pointer.kind == "symlink" and not (root / dirname(pointer.path) / pointer.text).exists():
+        if pointer.kind == "symlink" and not _names_something(root, pointer):
             return f"it would name {pointer.text!r}, which is not there"
         if not _may_make(pointer, name, here):
             return "a file of this name is there and is no such pointer"
@@ -113,6 +113,11 @@ def _make(root: Path, ours: Path, pointer: Pointer) -> str:
         os.rename(ours / _NEW, name, dst_dir_fd=here)
         os.fsync(here)
     return ""
+
+
+def _names_something(root: Path, pointer: Pointer) -> bool:
+    """Return whether a link's target is there; a target that cannot be a name is not."""
+    return os.path.exists(root / dirname(pointer.path) / pointer.text)  # noqa: PTH110
 
 
 def _write(path: Path, pointer: Pointer) -> None:

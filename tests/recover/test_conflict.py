@@ -143,3 +143,27 @@ def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(PolicyRefused, match="appeared"):
         restore(FaultyStore(store, weather), here, RestoreRequest(), pace=bench.pace())
     assert [path.name for path in (here / name).iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("appears", ["file", "directory", "link"])
+def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path, appears: str) -> None:
+    """The same for a checkpoint that is one file."""
+    there, here = tmp_path / "there", tmp_path / "here"
+    store = MemoryStore()
+    bench.write(there, "last.ckpt", b"stored")
+    bench.commit(store, there, "last.ckpt")
+
+    def weather(verb: str, _key: str) -> Fault | None:
+        if verb != "read_range":
+            return None
+        if appears == "file":
+            bench.write(here, "last.ckpt", b"mine")
+        elif appears == "directory":
+            (here / "last.ckpt").mkdir()
+        else:
+            (here / "last.ckpt").symlink_to("nowhere")
+        return None
+
+    with pytest.raises(PolicyRefused, match="appeared"):
+        restore(FaultyStore(store, weather), here, RestoreRequest(), pace=bench.pace())
+    assert not (here / "last.ckpt").is_file() or (here / "last.ckpt").read_bytes() == b"mine"

@@ -63,7 +63,7 @@ def sandbox() -> Iterator[tuple[Path, Path]]:
 
 def outside(root: Path) -> dict[str, bytes]:
     """Return what lies around the target, and the file of the user's that lies in it."""
-    files = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
+    files = [path for path in root.rglob("*") if not path.is_symlink() and path.is_file()]
     mine = root / "target" / "mine.py"
     return {
         str(path): path.read_bytes()

@@ -66,22 +66,31 @@ def test_a_file_of_the_trainer_is_left_alone(tmp_path: Path, there: bytes) -> No
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "link"),
     [
-        "run/checkpoint-20/latest",
-        "run/CHECKPOINT-20/latest",
-        "run",
-        ".ckptsyncd/restored.json",
-        ".Ckptsyncd/latest",
+        ("run/checkpoint-20/latest", "../checkpoint-20"),
+        ("run/CHECKPOINT-20/latest", "../checkpoint-20"),
+        ("run", "run/checkpoint-20"),
+        (".ckptsyncd/latest", "../run/checkpoint-20"),
+        (".Ckptsyncd/latest", "../run/checkpoint-20"),
     ],
 )
-def test_a_pointer_lies_beside_the_checkpoint(tmp_path: Path, path: str) -> None:
+def test_a_pointer_lies_beside_the_checkpoint(tmp_path: Path, path: str, link: str) -> None:
     """A pointer inside the checkpoint, above it, or in our own directory is not made."""
-    result = restored(tmp_path, Pointer(path, "file", "checkpoint-20"))
-    assert not result.pointers
+    text = Pointer(path, "file", "checkpoint-20")
+    assert not restored(tmp_path, Pointer(path, "symlink", link), text).pointers
     assert bench.tree(tmp_path / "here", "run/checkpoint-20") == bench.tree(
         tmp_path / "there", "run/checkpoint-20"
     )
+    assert not list((tmp_path / "here").rglob("latest"))
+
+
+@pytest.mark.parametrize("name", ["gone.pt", "n" * 300])
+def test_a_link_to_nothing_is_not_made(tmp_path: Path, name: str) -> None:
+    """A link to a file that the checkpoint does not have, or that no disk can have, is told."""
+    result = restored(tmp_path, Pointer("run/best", "symlink", f"checkpoint-20/{name}"))
+    assert not result.pointers
+    assert "not there" in result.warnings[0]
 
 
 def test_a_bad_record_is_told(tmp_path: Path) -> None:

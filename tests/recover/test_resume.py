@@ -67,6 +67,20 @@ def test_a_piece_that_the_disk_lost_is_fetched_again(tmp_path: Path) -> None:
     assert result.bytes_resumed == 8 * 10_000
 
 
+def test_zeros_are_written_over_what_is_none(tmp_path: Path) -> None:
+    """A hole is left only where there is one: rubbish of an earlier attempt is overwritten."""
+    store = MemoryStore()
+    bench.write(tmp_path / "there", "a.pt", b"head" + bytes(200_000) + b"tail")
+    bench.commit(store, tmp_path / "there", "a.pt")
+    interrupted(tmp_path, store, 2)
+    staged = next((tmp_path / "here/.ckptsyncd").glob("restore-*/data/*"))
+    with staged.open("r+b") as handle:
+        handle.seek(100_000)
+        handle.write(b"rubbish")
+    restore(store, tmp_path / "here", REQUEST, pace=bench.pace())
+    assert (tmp_path / "here/a.pt").read_bytes() == (tmp_path / "there/a.pt").read_bytes()
+
+
 @pytest.mark.parametrize("line", ["rubbish", "0" * 32 + " 0 5", "\udcff", "9" * 500])
 def test_a_torn_journal_is_no_harm(tmp_path: Path, line: str) -> None:
     """A journal whose last line a kill tore still tells the rest."""
