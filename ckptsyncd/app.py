@@ -23,6 +23,7 @@ from ckptsyncd.core.messages import (
     StopRequested,
     TrainerEnded,
 )
+from ckptsyncd.core.ports import Store
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.core.wishes import Who
 from ckptsyncd.edge.clock import BootClock, ticks
@@ -48,6 +49,8 @@ from ckptsyncd.report.systemd import Systemd
 from ckptsyncd.settings import Settings
 from ckptsyncd.sources.detect import detected, small_file
 from ckptsyncd.sources.open import Wanted, opened
+from ckptsyncd.stores.azure.options import AzureOptions
+from ckptsyncd.stores.gcs.options import GcsOptions
 from ckptsyncd.stores.open import open_store
 from ckptsyncd.stores.s3.options import S3Options
 
@@ -85,7 +88,7 @@ class Program:
         settings = self.settings
         ignore_sigio()
         self.started_at = self.clock.now().wall
-        store = open_store(settings.url, s3=s3_options(settings))
+        store = store_at(settings.url, settings)
         self.locks = lock_root(
             this_process(
                 socket=settings.socket,
@@ -267,17 +270,36 @@ def _obey_signals(program: Program, trainer: Trainer | None) -> None:
             signal.signal(number, forward)
 
 
-def s3_options(settings: Settings) -> S3Options:
-    """Return what the settings say about S3; empty ones are left to the SDK."""
-    return S3Options(
-        endpoint_url=settings.s3_endpoint or None,
-        region=settings.s3_region or None,
-        profile=settings.s3_profile or None,
-        path_style=settings.s3_path_style or None,
-        sse=settings.s3_sse or None,
-        kms_key_id=settings.s3_kms_key_id or None,
-        storage_class=settings.s3_storage_class or None,
-        trust_size=settings.trust_size,
+def store_at(url: str, settings: Settings) -> Store:
+    """Return the store of a URL with what the settings say about its kind; nothing is asked yet.
+
+    What is empty is left to the SDK. UsageError where the URL is wrong or the SDK is missing.
+    """
+    return open_store(
+        url,
+        s3=S3Options(
+            endpoint_url=settings.s3_endpoint or None,
+            region=settings.s3_region or None,
+            profile=settings.s3_profile or None,
+            path_style=settings.s3_path_style or None,
+            sse=settings.s3_sse or None,
+            kms_key_id=settings.s3_kms_key_id or None,
+            storage_class=settings.s3_storage_class or None,
+            trust_size=settings.trust_size,
+        ),
+        gcs=GcsOptions(
+            endpoint_url=settings.gcs_endpoint or None,
+            anonymous=settings.gcs_anonymous,
+            user_project=settings.gcs_user_project or None,
+            kms_key_name=settings.gcs_kms_key_name or None,
+            storage_class=settings.gcs_storage_class or None,
+        ),
+        azure=AzureOptions(
+            endpoint_url=settings.azure_endpoint or None,
+            sas_token_file=settings.azure_sas_token_file or None,
+            encryption_scope=settings.azure_encryption_scope or None,
+            access_tier=settings.azure_access_tier or None,
+        ),
     )
 
 

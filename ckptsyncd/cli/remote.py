@@ -11,16 +11,15 @@ from typing import Any
 
 import click
 
-from ckptsyncd.app import s3_options
+from ckptsyncd.app import store_at
 from ckptsyncd.core.ports import Store
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings import BY_NAME, DEFINITIONS, Definition, Settings
 from ckptsyncd.settings.gather import gathered, value_of
 from ckptsyncd.settings.kinds import Switch
-from ckptsyncd.settings.table import S3
-from ckptsyncd.stores.open import open_store
+from ckptsyncd.settings.table import STORES
 
-_FLAGS = tuple(made for made in DEFINITIONS if made.group == S3)
+_FLAGS = tuple(made for made in DEFINITIONS if made.group in STORES)
 
 
 def store_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,7 +39,7 @@ def opened(url: str, flags: Mapping[str, Any]) -> Store:
         {made.name: flags.get(made.name) for made in _FLAGS}, os.environ, flags.get("config")
     )
     values = {made.name: value_of(made, said[made.name]) for made in _FLAGS if made.name in said}
-    return open_store(url, s3=s3_options(Settings(**values)))
+    return store_at(url, Settings(**values))
 
 
 def said_url(url: str | None) -> str:

@@ -27,6 +27,10 @@ NOTICE = "Interruptions and stopping"
 NODES = "Several machines"
 REPORT = "Reports"
 S3 = "S3"
+GCS = "Google Cloud Storage"
+AZURE = "Azure Blob"
+#: Groups that say how a store is reached and what it keeps with the objects.
+STORES = (S3, GCS, AZURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,30 @@ class Settings:
         "KMS key for s3_sse = aws:kms.", '"alias/checkpoints"')
     s3_storage_class: str = _setting("", Text("a storage class", r"[A-Z0-9_]+"), S3,
         "Storage class of the data objects.", '"STANDARD_IA"')
+
+    gcs_endpoint: str = _setting("", Text("an http or https URL", r"https?://[^/@\s]+/?"), GCS,
+        "Endpoint of the JSON API, such as an emulator's; nothing is presented to one without TLS.",
+        '"http://127.0.0.1:4443"')
+    gcs_anonymous: bool = _setting(False, Switch(), GCS,
+        "Present no credentials: for buckets that are open to everybody.")
+    gcs_user_project: str = _setting("", Text("a project", r"[a-z0-9.:-]+"), GCS,
+        "Project that pays for the requests, where it is not the bucket's.", '"my-project"')
+    gcs_kms_key_name: str = _setting("", Text("a key's resource name", r"projects/\S+"), GCS,
+        "Customer-managed key to encrypt with. Default: the bucket's own.",
+        '"projects/p/locations/eu/keyRings/r/cryptoKeys/k"')
+    gcs_storage_class: str = _setting("", Text("a storage class", r"[A-Z_]+"), GCS,
+        "Storage class of the data objects.", '"NEARLINE"')
+
+    azure_endpoint: str = _setting("", Text("an http or https URL", r"https?://[^@\s?]+"), AZURE,
+        "Address of the account where it is not Azure's own.",
+        '"http://127.0.0.1:10000/devstoreaccount1"')
+    azure_sas_token_file: str = _setting("", Path(), AZURE,
+        "File with a SAS token; read again when the store refuses what was read before.",
+        '"/run/secrets/sas"')
+    azure_encryption_scope: str = _setting("", Text("an encryption scope", r"[A-Za-z0-9-]+"), AZURE,
+        "Encryption scope of everything that is stored. Default: the container's own.", '"team-a"')
+    azure_access_tier: str = _setting("", Choice(words=("Hot", "Cool", "Cold")), AZURE,
+        "Access tier of the data blobs. Default: the account's own.", '"Cool"')
     # fmt: on
 
     def policy(self) -> Policy:

@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from ckptsyncd.core.ports import Store
 from ckptsyncd.errors import UsageError
+from ckptsyncd.stores.azure.options import AzureOptions
+from ckptsyncd.stores.gcs.options import GcsOptions
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.volume.store import VolumeStore
 
-FORMS = "s3://bucket/prefix or file:///absolute/path"
+FORMS = (
+    "s3://bucket/prefix, gs://bucket/prefix, az://account/container/prefix or file:///absolute/path"
+)
 
 #: Wider than AWS's own rule: other servers allow capitals and underscores.
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+#: Google's own rule; a bucket that is named for a domain may have dots.
+_GCS_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+#: Azure's own rules.
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+_CONTAINER = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 _WINDOWS = re.compile(r"(file:/*)?[A-Za-z]:[\\/]|.*\\")
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
+Scheme = Literal["s3", "gs", "az", "file"]
+
+
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What a URL says: a bucket and a prefix in it, or (``file``) a directory and no bucket."""
+    """What a URL says: a bucket and a prefix in it, or (``file``) a directory and no bucket.
 
-    scheme: Literal["s3", "file"]
+    For ``az`` the bucket is a container, and the account has it.
+    """
+
+    scheme: Scheme
     bucket: str
     path: str
+    account: str = ""
 
 
 def parse_url(url: str) -> Destination:
@@ -37,7 +55,7 @@ def parse_url(url: str) -> Destination:
     """
     before, _, host = url.partition("://")[2].partition("/")[0].rpartition("@")
     if before:
-        hint = "give credentials as the AWS SDK finds them, the endpoint as an option"
+        hint = "give credentials as the store's SDK finds them, the endpoint as an option"
         without = f"...@{host}"
         raise _wrong(without, "has credentials in it", hint)
     if not url.strip():
@@ -49,32 +67,64 @@ def parse_url(url: str) -> Destination:
     scheme, colon, _ = url.partition(":")
     if not colon or "/" in scheme:
         raise _wrong(url, "has no scheme", f"write file://{_absolute(url)} for a directory")
-    if scheme not in ("s3", "file"):
+    if scheme not in _READERS:
         raise _wrong(url, f"has an unknown scheme {scheme!r}")
     parts = _split(url)
     if parts.query or parts.fragment or url.endswith(("?", "#")):
         raise _wrong(url, "has a query or fragment", "options are flags, not part of the URL")
     if _ESCAPED.search(url):
         raise _wrong(url, "is percent-encoded", "write names as they are")
-    return _bucket(url, parts) if scheme == "s3" else _directory(url, parts)
+    return _READERS[scheme](url, parts)
 
 
-def open_store(url: str, *, s3: S3Options | None = None) -> Store:
-    """Return the store that the URL names; nothing is asked of it yet.
+def open_store(
+    url: str,
+    *,
+    s3: S3Options | None = None,
+    gcs: GcsOptions | None = None,
+    azure: AzureOptions | None = None,
+) -> Store:
+    """Return the store that the URL names, with the options of its kind; nothing is asked yet.
 
-    Raises UsageError for a wrong URL, an unknown profile, or where boto3 is not installed.
+    Raises UsageError for a wrong URL, for credentials that cannot be used, or where the store's
+    SDK is not installed.
     """
-    destination = parse_url(url)
-    if destination.scheme == "file":
-        return VolumeStore(destination.path)
-    try:
+    to = parse_url(url)
+    if to.scheme == "file":
+        return VolumeStore(to.path)
+    with _sdk(url, to.scheme):
+        if to.scheme == "gs":
+            from ckptsyncd.stores.gcs.store import GcsStore  # noqa: PLC0415 - only where used
+
+            return GcsStore(to.bucket, to.path, gcs)
+        if to.scheme == "az":
+            from ckptsyncd.stores.azure.store import AzureStore  # noqa: PLC0415 - only where used
+
+            return AzureStore(to.account, to.bucket, to.path, azure)
         from ckptsyncd.stores.s3.store import S3Store  # noqa: PLC0415 - only where it is used
+
+        return S3Store(to.bucket, to.path, s3)
+
+
+#: What each SDK is called, the extra that brings it, and the packages that are it.
+_SDKS = {
+    "s3": ("boto3", "s3", ("boto3", "botocore")),
+    "gs": ("google-cloud-storage", "gcs", ("google", "requests")),
+    "az": ("azure-storage-blob", "azure", ("azure", "requests")),
+}
+
+
+@contextmanager
+def _sdk(url: str, scheme: str) -> Iterator[None]:
+    """Tell that an SDK is missing, and how to install it; every other error passes through."""
+    name, extra, packages = _SDKS[scheme]
+    try:
+        yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("boto3", "botocore"):
+        if (error.name or "").partition(".")[0] not in packages:
             raise
-        msg = f"{url} needs boto3, which is not installed"
-        raise UsageError(msg, hint="pip install 'ckptsyncd[s3]'") from error
-    return S3Store(destination.bucket, destination.path, s3)
+        msg = f"{url} needs {name}, which is not installed"
+        raise UsageError(msg, hint=f"pip install 'ckptsyncd[{extra}]'") from error
 
 
 def _split(url: str) -> SplitResult:
@@ -84,15 +134,41 @@ def _split(url: str) -> SplitResult:
         raise _wrong(url, f"cannot be read: {error}") from None
 
 
-def _bucket(url: str, parts: SplitResult) -> Destination:
-    if not url.startswith("s3://") or not parts.netloc:
-        raise _wrong(url, "names no bucket", "write s3://bucket/prefix")
-    if not _BUCKET.fullmatch(parts.netloc):
-        raise _wrong(url, f"names no possible bucket: {parts.netloc!r}", "write s3://bucket/prefix")
-    prefix = parts.path.strip("/")
+def _s3(url: str, parts: SplitResult) -> Destination:
+    form = "write s3://bucket/prefix"
+    return Destination("s3", _host(url, parts, _BUCKET, "bucket", form), _prefix(url, parts.path))
+
+
+def _gs(url: str, parts: SplitResult) -> Destination:
+    form = "write gs://bucket/prefix"
+    bucket = _host(url, parts, _GCS_BUCKET, "bucket", form)
+    return Destination("gs", bucket, _prefix(url, parts.path))
+
+
+def _az(url: str, parts: SplitResult) -> Destination:
+    form = "write az://account/container/prefix"
+    account = _host(url, parts, _ACCOUNT, "account", form)
+    container, _, prefix = parts.path.strip("/").partition("/")
+    if not container:
+        raise _wrong(url, "names no container", form)
+    if not _CONTAINER.fullmatch(container):
+        raise _wrong(url, f"names no possible container: {container!r}", form)
+    return Destination("az", container, _prefix(url, prefix), account)
+
+
+def _host(url: str, parts: SplitResult, rule: re.Pattern[str], what: str, form: str) -> str:
+    if "://" not in url or not parts.netloc:
+        raise _wrong(url, f"names no {what}", form)
+    if not rule.fullmatch(parts.netloc):
+        raise _wrong(url, f"names no possible {what}: {parts.netloc!r}", form)
+    return parts.netloc
+
+
+def _prefix(url: str, path: str) -> str:
+    prefix = path.strip("/")
     if prefix and any(part in ("", ".", "..") for part in prefix.split("/")):
         raise _wrong(url, "has an empty, '.' or '..' component in its prefix")
-    return Destination("s3", parts.netloc, prefix)
+    return prefix
 
 
 def _directory(url: str, parts: SplitResult) -> Destination:
@@ -117,3 +193,11 @@ def _absolute(path: str) -> str:
 
 def _wrong(url: str, why: str, hint: str = f"write {FORMS}") -> UsageError:
     return UsageError(f"the destination {url!r:.200} {why}", hint=hint)
+
+
+_READERS: dict[str, Callable[[str, SplitResult], Destination]] = {
+    "s3": _s3,
+    "gs": _gs,
+    "az": _az,
+    "file": _directory,
+}
