@@ -35,7 +35,8 @@ class Rule:
 
     ``hold``: the request waits, unsent, until ``release`` (or for ever). ``swallow``: it is sent,
     the store acts, and the answer is lost. ``refuse``: the connection is cut before it is sent.
-    ``answer``: this answer is given in the store's stead. ``reached`` is set at the first match.
+    ``answer``: this answer is given in the store's stead. ``flip``: one bit in the middle of the
+    body is sent on wrong. ``reached`` is set at the first match.
     """
 
     method: str
@@ -167,6 +168,9 @@ def _pass_one(
         if rule.what == "answer":
             client.sendall(rule.answer)
             return True
+        if rule.what == "flip":
+            middle = len(body) // 2
+            body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
     with proxy.lock:
         proxy.requests.append(Request(method, target, len(body)))
     store.sendall(without_expect(head.raw) + body)
