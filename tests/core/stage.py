@@ -18,7 +18,7 @@ from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.sightings import CompanionSeen, PointerSeen, Removed, Settled, Sighting
 
 #: Suffixes whose formats end with a mark.
-ENDED = (".pt", ".pth", ".ckpt", ".safetensors", ".keras", ".h5", ".npz")
+ENDED = (".pt", ".pth", ".ckpt", ".safetensors", ".keras", ".h5", ".npz", ".json")
 
 
 @dataclass

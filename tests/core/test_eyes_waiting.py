@@ -6,10 +6,12 @@ from itertools import pairwise
 
 import pytest
 
+from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.messages import Failed, Looked, Overflowed, Polled, RootLost, Touched, Woken
 from ckptsyncd.core.orders import Look
 from ckptsyncd.core.policy import Policy
-from tests.core.stage import Stage
+from ckptsyncd.core.units import Member
+from tests.core.stage import Stage, Thing
 
 
 @pytest.fixture
@@ -200,6 +202,53 @@ def test_lost_events_do_not_make_a_marker_newest(stage: Stage) -> None:
     stage.hear(Overflowed())
     stage.run(30)
     assert stage.settled() == []
+
+
+def test_a_silent_change_is_ordered_by_ctime(stage: Stage) -> None:
+    """A shard rewritten without any event is newer than the marker that was heard of."""
+    save(stage, "step-1", "__0_0.distcp", ".metadata")
+    stage.run(5)
+    stage.has_events = False
+    stage.write("step-1/__0_0.distcp", 50)
+    stage.has_events = True
+    stage.run(130)
+    assert len(stage.settled()) == 1
+    assert "ckptsyncd commit" in stage.reasons()["step-1"][1]
+
+
+def test_a_silent_change_to_a_first_save(stage: Stage) -> None:
+    """The same before anything settled: the marker's event does not make it newest."""
+    save(stage, "step-1", "__0_0.distcp", ".metadata")
+    stage.write("step-1/scratch.tmp")
+    stage.run(3)
+    stage.has_events = False
+    stage.write("step-1/__0_0.distcp", 50)
+    stage.run(130)
+    assert stage.settled() == []
+    assert "newer than .metadata" in stage.reasons()["step-1"][1]
+
+
+def test_an_event_behind_the_look_that_saw_its_effect() -> None:
+    """An event within a second after content was first seen belongs to it, a later one does not."""
+    member = Member("a", "a")
+    member.touch(3, 10.0)
+    member.learn(FileFact("a", "file", 1, 1, 5, 7), 4, 10.1)
+    member.touch(6, 10.9)
+    assert member.event == 6
+    member.touch(9, 12.0)
+    member.learn(FileFact("a", "file", 1, 1, 5, 7), 9, 12.1)
+    assert member.event == 6
+
+
+def test_a_removal_under_way_is_left_alone(stage: Stage) -> None:
+    """What arrived by rename and is deleted file by file is not looked at in between."""
+    stage.arrive("step_1", {f"{n}.bin": Thing(size=5, writers=1) for n in range(20)})
+    stage.run(1)
+    looks = len(stage.looks)
+    for number in range(20):
+        stage.remove(f"step_1/{number}.bin")
+        stage.run(0.05)
+    assert len(stage.looks) == looks
 
 
 def test_changes_without_events_are_found_by_the_sweep(stage: Stage) -> None:

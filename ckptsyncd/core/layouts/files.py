@@ -18,8 +18,9 @@ _TEXTS = (
     r".*\.snapshot_iter_\d+"
 )
 
-#: A file that must not be empty in a checkpoint that counts.
-DATA_FILE = rf".+\.(?:{_SUFFIXES}|distcp)"
+#: A file that must not be empty in a checkpoint that counts. Not ``.distcp``: a rank that has
+#: nothing of its own to save may leave an empty one (not measured).
+DATA_FILE = rf".+\.(?:{_SUFFIXES})"
 
 #: Names that no framework's layout below claims for itself and that are never part of a checkpoint.
 TEMPORARY = (
