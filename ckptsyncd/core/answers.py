@@ -160,12 +160,14 @@ def _seen(case: Case, message: ObjectSeen) -> None:
     if waiting is None or not isinstance(case.order, Stat) or case.order.key != waiting.key:
         return
     before = waiting.begun
-    if progress.object_seen(case.edition, waiting, message, case.scene):
+    is_stored = progress.object_seen(case.edition, waiting, message, case.scene)
+    if is_stored:
         _remember_stored(case.edition, path, case.notes)
     elif waiting.begun is None:
         waiting.nonce = case.editions.next_nonce()
-        if before is not None:
-            case.editions.leftovers.abandon(before, case.notes)
+    # Whoever stored it: what was begun is finished or in vain.
+    if before is not None and (is_stored or waiting.begun is None):
+        case.editions.leftovers.abandon(before, case.notes)
 
 
 def _strays_listed(case: Case, message: UploadsListed) -> None:

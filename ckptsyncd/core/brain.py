@@ -188,6 +188,8 @@ class Brain:
         self.eyes.hear(message, now.boot)
         if isinstance(message, Failed):
             self._failed(message, now, notes)
+        elif isinstance(message, Unpinned) and message.error:
+            self._failed(Failed(message.errand, "local", message.error), now, notes)
         elif isinstance(message, Answer | Report):
             self._answered(message, now, notes)
         elif isinstance(message, Noticed):
@@ -274,7 +276,7 @@ class Brain:
         if message.kind not in ("changed", "local", "lost", "gone"):
             self.trouble.failed(message, now.wall, notes)
         edition = self.editions.open.get((errand.checkpoint, errand.save_id))
-        if edition is not None:
+        if edition is not None and errand.purpose != "unpin":
             case = Case(self.editions, edition, order, self.wishes.scene(edition, now), notes)
             answers.failed(case, message, now.boot)
         elif isinstance(order, Begin) and message.ambiguous:

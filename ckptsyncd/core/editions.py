@@ -99,12 +99,16 @@ class Editions:
     def _rivals(self, edition: Edition) -> tuple[int, ...]:
         """Return the committed editions whose content this one may be, newest first.
 
-        None where the ledger knows better: what of this name is safe, or whose number this is.
+        None where what is safe of this name is known. Where the ledger knows this edition's
+        number, only a commit of that number, which the ledger may have missed.
         """
-        checkpoint = edition.checkpoint
-        if checkpoint in self.safe or self._row(edition) is not None:
+        if edition.checkpoint in self.safe:
             return ()
-        return tuple(sorted(self.catalog.get(names.quoted(checkpoint), ()), reverse=True))
+        committed = self.catalog.get(names.quoted(edition.checkpoint), set())
+        row = self._row(edition)
+        if row is not None:
+            return (row.number,) if row.number in committed else ()
+        return tuple(sorted(committed, reverse=True))
 
     def series_of(self, errand: Errand) -> str:
         """Return the series that an order works for, or nothing."""

@@ -117,10 +117,21 @@ def judge_again(gaze: Gaze, unit: Unit) -> None:
 
 def _view(gaze: Gaze, unit: Unit) -> View:
     veil = gaze.veils.get(unit.name, "")
-    before = gaze.trusted.get(unit.name)
-    listing = unit.listing() if before else None
-    evidence = next((s.evidence for s in before or () if s.listing == listing), "")
-    return view_of(unit, gaze.policy, gaze.census.model(unit), veil, evidence)
+    return view_of(unit, gaze.policy, gaze.census.model(unit), veil, _trusted(gaze, unit))
+
+
+def _trusted(gaze: Gaze, unit: Unit) -> str:
+    """Return the evidence on which this very content settled before, if it did.
+
+    Events that come late, somebody who opens a file and writes nothing, a lost pin: none of them
+    makes another save of it.
+    """
+    listing = unit.listing()
+    if listing == unit.handled:
+        return "safe"
+    before = gaze.trusted.get(unit.name, [])
+    told = [unit.told] if unit.told is not None else []
+    return next((s.evidence for s in (*told, *before) if s.listing == listing), "")
 
 
 def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) -> None:
@@ -192,19 +203,18 @@ def _whole(gaze: Gaze, unit: Unit, verdict: Whole) -> None:
     if listing in (unit.settled, unit.handled):
         return
     unit.settled = listing
-    gaze.news.append(
-        Settled(
-            checkpoint=unit.name,
-            series=unit.series,
-            step=step_of(unit.name, unit.layout.step),
-            layout=unit.layout.name,
-            evidence=verdict.evidence,
-            listing=listing,
-            found=unit.is_found,
-            copy=verdict.is_copy,
-            stale=view.stale,
-        )
+    unit.told = Settled(
+        checkpoint=unit.name,
+        series=unit.series,
+        step=step_of(unit.name, unit.layout.step),
+        layout=unit.layout.name,
+        evidence=verdict.evidence,
+        listing=listing,
+        found=unit.is_found,
+        copy=verdict.is_copy,
+        stale=view.stale,
     )
+    gaze.news.append(unit.told)
 
 
 def _say_removed(gaze: Gaze, unit: Unit) -> None:

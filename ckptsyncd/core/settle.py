@@ -70,7 +70,7 @@ class View:
     """A checkpoint as a look found it at ``looked_at`` (boot seconds).
 
     ``changed_at``: when it was last seen to change. ``model``: the shape of its siblings.
-    ``trusted``: the evidence on which this very content settled in an earlier life.
+    ``trusted``: the evidence on which this very content settled before, also in an earlier life.
     ``is_busy``: a temporary name in it was written after everything else.
     ``is_complete_again``: it was whole before, and everything in it was written anew.
     ``is_rewritten``: it was seen at rest and written again, without ever settling.
@@ -153,7 +153,7 @@ def judge(view: View, patience: Patience) -> Verdict:
 def _said_so(view: View) -> Verdict | None:
     if view.is_explicit:
         return Whole("explicit", is_copy=view.is_torn)
-    return Whole(view.trusted) if view.trusted else None
+    return Whole(view.trusted, view.trusted == "copy") if view.trusted else None
 
 
 def _evidence(view: View, patience: Patience) -> Verdict:

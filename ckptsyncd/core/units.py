@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ckptsyncd.core.facts import FileFact, FileLook, Listing
 from ckptsyncd.core.layouts.base import Layout, fits
+from ckptsyncd.core.sightings import Settled
 from ckptsyncd.core.tree import Scope, parent, root_of
 
 #: An event can come this much behind the look that already saw its effect (guessed).
@@ -116,6 +117,7 @@ class Unit:
     #: What the rest of the mind was told last, and what it said is safe.
     settled: Listing | None = None
     handled: Listing | None = None
+    told: Settled | None = None
     voids: int = 0
     first_void_at: float | None = None
     #: A look is under way since count ``asked``; the last one that came back was ``last_asked``.

@@ -40,7 +40,7 @@ def is_overdue(unit: Unit, policy: Policy, now: float) -> bool:
 def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str, trusted: str) -> View:
     """Return the unit as its last look found it.
 
-    ``trusted`` is the evidence on which this very content settled in an earlier life, if it did.
+    ``trusted`` is the evidence on which this very content settled before, if it did.
     """
     members = tuple(_member(unit, member) for _, member in sorted(unit.members.items()))
     at = unit.looked_at

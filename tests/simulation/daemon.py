@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Listing, Piece
-from ckptsyncd.core.messages import Failed, Message, Touched, Woken
+from ckptsyncd.core.messages import Failed, Message, Touched, UploadBegun, Woken
 from ckptsyncd.core.orders import (
     Forget,
     ForgetBelow,
@@ -27,6 +27,7 @@ from ckptsyncd.core.orders import (
     Sum,
 )
 from ckptsyncd.edge import hands, scanner
+from ckptsyncd.edge.scribe import Scribe
 from tests.simulation.disk import PinnedBody, PretendDisk
 from tests.simulation.oracle import check
 
@@ -67,6 +68,7 @@ class Daemon:
     world: World
     machine: Machine
     brain: Brain
+    scribe: Scribe
     is_alive: bool = True
     exit_code: int | None = None
     out: dict[int, tuple[HandOrder, Reading]] = field(default_factory=dict)
@@ -83,7 +85,7 @@ class Daemon:
     def touched(self, touched: Touched) -> None:
         """Let the watcher report an event, later and in order, unless it is lost."""
         world, plan = self.world, self.world.plan
-        if world.weather.random() < plan.loss:
+        if plan.is_polled or world.weather.random() < plan.loss:
             return
         delay = world.weather.choice((0.001, 0.003, 0.02, plan.lag))
         at = max(self.heard_until, world.now + delay)
@@ -111,11 +113,11 @@ class Daemon:
     def _die_in_turn(self, orders: tuple[Order, ...]) -> None:
         """Be killed after the turn was thought, before or after it was written down."""
         if self.doom == "written":
-            self.machine.ledger.apply(_ledger_orders(orders))
+            self.scribe.write(_ledger_orders(orders))
         self.die()
 
     def _carry_out(self, orders: tuple[Order, ...]) -> None:
-        self.machine.ledger.apply(_ledger_orders(orders))
+        self.scribe.write(_ledger_orders(orders))
         for order in orders:
             if isinstance(order, Stop):
                 self.exit_code = order.exit_code
@@ -123,7 +125,7 @@ class Daemon:
                 self.world.stopped(self)
             elif isinstance(order, ScannerOrder):
                 self._scan(order)
-            elif not isinstance(order, Remember | Forget | ForgetBelow):
+            elif isinstance(order, HandOrder):
                 self._hand_out(order)
 
     def _set_alarm(self) -> None:
@@ -193,7 +195,9 @@ class Daemon:
             reading.body.capture()
 
         def act() -> None:
-            hands.obey(order, world.calm_store, reading, world.seconds)  # type: ignore[arg-type]
+            answer = hands.obey(order, world.calm_store, reading, world.seconds)  # type: ignore[arg-type]
+            if isinstance(answer, UploadBegun):
+                world.excused.add(answer.begun.token)
             world.oracle.look()
 
         world.after(world.weather.choice((0.01, 0.5, 5.0, 40.0)), act)
@@ -201,6 +205,9 @@ class Daemon:
     def die(self) -> None:
         """Be killed: no answer comes any more, requests on their way may still arrive."""
         self.is_alive = False
+        if self.scribe.kept:
+            self.world.has_lost_rows = True
+            self.world.excuse()
         for order, reading in self.out.values():
             if self.world.weather.random() < self.world.plan.zombies:
                 self._ghost(order, reading)

@@ -100,13 +100,14 @@ class PinnedBody:
 class PretendDisk:
     """One machine's disk. ``wall`` reads its clock; ``touched`` are told of every event.
 
-    ``has_lease``: an open writer can be told. ``has_links``: pins survive the process.
+    ``has_lease``: an open writer can be told. ``has_links``: pins survive the process. ``fails``: whether a look fails this time.
     """
 
     device: int
     wall: Callable[[], float]
     has_lease: bool = True
     has_links: bool = True
+    fails: Callable[[], bool] = lambda: False
     names: dict[str, Inode | Link | Folder] = field(default_factory=dict)
     pins: dict[str, dict[str, tuple[Inode, bool]]] = field(default_factory=dict)
     touched: list[Callable[[Touched], None]] = field(default_factory=list)
@@ -138,13 +139,14 @@ class PretendDisk:
 
     def place(self, path: str, data: bytes, mtime_ns: int) -> None:
         """Put a whole file there with this time, as a restore does; under a new inode."""
+        self._vanish(path)
         inode = self.names[path] = Inode(self._number(), data, mtime_ns, is_whole=True, path=path)
         self._record(inode)
         self._tell(Touched(path, arrived=True))
 
     def symlink(self, path: str, target: str) -> None:
         """Make or replace a symlink."""
-        self.names[path] = Link(self._number(), target, self._mtime_ns())
+        self.names[path] = Link(self._number(), target, self.mtime_ns())
         self._tell(Touched(path, arrived=True))
 
     def rename(self, old: str, new: str) -> None:
@@ -178,7 +180,7 @@ class PretendDisk:
     def changed(self, inode: Inode, *, stamp: bool = True) -> None:
         """Note that a file's content changed; without ``stamp`` its time stays as it was."""
         if stamp:
-            inode.mtime_ns = self._mtime_ns()
+            inode.mtime_ns = self.mtime_ns()
         self._record(inode)
 
     def closed(self, inode: Inode) -> None:
@@ -197,7 +199,8 @@ class PretendDisk:
         self.numbers += 1
         return self.numbers
 
-    def _mtime_ns(self) -> int:
+    def mtime_ns(self) -> int:
+        """Return the time that a write now would leave."""
         return int(self.wall() * 1e9) // TICK_NS * TICK_NS
 
     def _tell(self, touched: Touched) -> None:
@@ -214,9 +217,15 @@ class PretendDisk:
                 name.startswith(start) and (recursive or "/" not in name[len(start) :])
             ):
                 yield self._fact(name, node)
+        self._work()
+
+    def _work(self) -> None:
+        if self.fails():
+            raise OSError(errno.EIO, "Input/output error")
 
     def look(self, path: str) -> FileLook | None:
         """Examine one file closely."""
+        self._work()
         node = self.names.get(path)
         if node is None:
             return None
@@ -234,6 +243,9 @@ class PretendDisk:
 
     def pin(self, pin_id: str, listing: Listing) -> tuple[Listing, str]:
         """Link every file, or say why not."""
+        if self.fails():
+            self.pins.pop(pin_id, None)
+            return Listing(()), "Too many links"
         held = self.pins.get(pin_id, {})
         found: dict[str, tuple[Inode, bool]] = {}
         facts: list[FileFact] = []
@@ -256,6 +268,8 @@ class PretendDisk:
 
     def copy(self, pin_id: str, listing: Listing) -> tuple[Listing, str]:
         """Copy every file that nobody has open, or say why not."""
+        if self.fails():
+            return Listing(()), "No space left on device"
         found: dict[str, tuple[Inode, bool]] = {}
         for fact in listing.files:
             node = self.names.get(fact.path)
@@ -271,6 +285,8 @@ class PretendDisk:
 
     def look_again(self, pin_id: str, listing: Listing) -> str:
         """Compare the pinned files with the listing."""
+        if self.fails():
+            return "Input/output error"
         held = self.pins.get(pin_id, {})
         for fact in listing.files:
             if fact.kind != "file":
@@ -286,6 +302,7 @@ class PretendDisk:
 
     def unpin(self, pin_id: str) -> None:
         """Let go."""
+        self._work()
         self.pins.pop(pin_id, None)
 
     def held(self) -> tuple[str, ...]:
@@ -294,6 +311,7 @@ class PretendDisk:
 
     def open_piece(self, pin_id: str, listing: Listing, path: str, piece: Piece) -> PinnedBody:
         """Return the bytes of one piece, half of them read by now."""
+        self._work()
         kept = self.pins.get(pin_id, {}).get(path)
         if kept is None:
             raise OSError(errno.ENOENT, f"{path}: the pin is gone")
@@ -305,6 +323,7 @@ class PretendDisk:
 
     def read_small(self, path: str, most_bytes: int) -> bytes | None:
         """Return the content of a small file."""
+        self._work()
         node = self.names.get(path)
         return node.data[:most_bytes] if isinstance(node, Inode) else None
 
@@ -353,7 +372,8 @@ class OpenFile:
         self.inode.data = old[:offset] + data + old[offset + len(data) :]
         self.disk.changed(self.inode, stamp=stamp)
 
-    def close(self, *, is_whole: bool = True) -> None:
-        """Let go of it; not whole where the process died."""
-        self.inode.is_whole = is_whole
+    def close(self, *, is_whole: bool | None = True) -> None:
+        """Let go of it; not whole where the process died, ``None``: as it was."""
+        if is_whole is not None:
+            self.inode.is_whole = is_whole
         self.disk.closed(self.inode)

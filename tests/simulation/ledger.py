@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ckptsyncd.core.memory import TABLES, Recalled, recall
@@ -15,11 +16,14 @@ Rows = dict[tuple[str, str], str]
 class PretendLedger:
     """Applies each turn's orders at once; ``synced`` is what is on the disk for certain."""
 
+    is_full: Callable[[], bool] = lambda: False
     rows: Rows = field(default_factory=dict)
     synced: Rows = field(default_factory=dict)
 
     def apply(self, orders: Sequence[LedgerOrder]) -> None:
         """Carry out all orders; a durable one among them brings everything to the disk."""
+        if self.is_full():
+            raise OSError(errno.ENOSPC, "No space left on device")
         for order in orders:
             if isinstance(order, Remember):
                 self.rows[order.table, order.key] = order.value
@@ -55,5 +59,5 @@ class PretendLedger:
 
     def on_its_way(self) -> list[tuple[str, str]]:
         """Return the rows that should be gone once everything is safe."""
-        passing = ("edition", "intent", "upload", "piece", "object")
+        passing = ("garbage", "edition", "intent", "upload", "piece", "object")
         return [row for row in self.rows if row[0] in passing]

@@ -56,8 +56,10 @@ def _night(world: World) -> None:
     for count, accident in _accidents(plan, world):
         for _ in range(count):
             world.at(_some_time(world), _on_some_machine(world, accident))
-    if plan.is_moved:
+    for _ in range(plan.moves):
         world.at(_some_time(world), lambda: _move(world))
+    for number in range(plan.strangers):
+        _leave(world, machine.trainers[number % len(machine.trainers)], number)
     world.run(world.end)
 
 
@@ -82,7 +84,23 @@ def _accidents(plan: Plan, world: World) -> list[tuple[int, Callable[[Machine], 
         (plan.outages, outage),
         (plan.gone, forget),
         (plan.trainer_deaths, trainer_death),
+        (plan.full, world.fill),
+        (plan.lost_pins, world.lose_pin),
+        (plan.meddlers, world.meddle),
+        (plan.jumps, world.jump),
     ]
+
+
+def _leave(world: World, trainer: Trainer, number: int) -> None:
+    """Let somebody else have an object where a checkpoint's file will want to lie."""
+    step = (number + 1) * trainer.stride
+    name = world.weather.choice(
+        ("last.ckpt", "weights.pt", f"step={step}.ckpt", f"checkpoint-{step}/optimizer.pt")
+    )
+    key = f"{trainer.run}/{name}"
+    if key not in world.oracle.objects:
+        world.calm_store.put_small(key, f"not ours {number}".encode(), None)
+    world.oracle.look()
 
 
 def _some_time(world: World) -> float:
@@ -106,9 +124,9 @@ def _go_on(world: World, trainer: Trainer) -> None:
 
 def _move(world: World) -> None:
     """Restore everything on a second machine, while the first one lives on for a while."""
-    old, new = world.machines[0], world.machine()
+    old, new = world.machines[-1], world.machine()
     for trainer in old.trainers:
-        random = Random(f"trainer {world.plan.seed} {trainer.run} moved")
+        random = Random(f"trainer {world.plan.seed} {trainer.run} {new.name}")
         heir = Trainer(new.disk, random, trainer.run, trainer.style, trainer.interval, trainer.keep)
         new.disk.mkdir(trainer.run)
         _restore(world, new, heir)
@@ -147,6 +165,7 @@ def _bury(world: World, machine: Machine) -> None:
         machine.daemon.die()
     if machine in world.machines:
         world.machines.remove(machine)
+    world.excuse()
 
 
 # The morning ------------------------------------------------------------------------------------
@@ -204,8 +223,9 @@ def _judge_newest(machine: Machine, trainer: Trainer, daemon: Daemon, world: Wor
         return
     row = brain.editions.safe.get(name)
     views = [view for view in brain.eyes.views() if view.checkpoint == name]
-    if world.plan.loss and any("ckptsyncd commit" in view.reason for view in views):
-        # Events that are lost in silence may hide that the marker came last: a person is asked.
+    is_hidden = world.plan.loss or world.plan.meddlers or world.plan.is_polled
+    if is_hidden and any("ckptsyncd commit" in view.reason for view in views):
+        # Nobody told that the marker came last, or something really came later: a person is asked.
         return
     check(row is not None, f"{name} is finished and not safe: {views}")
     assert row is not None
@@ -214,7 +234,7 @@ def _judge_newest(machine: Machine, trainer: Trainer, daemon: Daemon, world: Wor
         for path, node in disk.names.items()
         if isinstance(node, Inode) and (path == name or path.startswith(name + "/"))
     }
-    text = f"{name} is called safe, and what is safe is older than what is on the disk"
+    text = f"{name} is called safe, what is safe is older than what is on the disk: {views}"
     check(world.oracle.contents(row.manifest) == there, text)
     latest = world.oracle.latest.get(trainer.run)
     check(latest is not None, f"{trainer.run} has no latest")
@@ -235,10 +255,10 @@ def _judge_rest(world: World, machine: Machine, daemon: Daemon) -> None:
     check(set(safe) <= kept, f"the ledger calls more safe ({safe}) than the mind ({kept})")
     check(set(daemon.brain.editions.safe) <= on_disk, "what is not on the disk is called safe")
     check(not daemon.brain.editions.leftovers.garbage, "begun uploads wait to be dropped")
-    if world.plan.is_calm and world.plan.limits.can_abandon:
-        left = list(world.calm_store.uploads(""))
+    if world.plan.limits.can_abandon:
+        left = [b for b in world.calm_store.uploads("") if b.token not in world.excused]
         check(not left, f"begun uploads are left: {left}")
-    if len(world.oracle.disks) == 1:
+    if len(world.oracle.disks) == 1 and not world.has_lost_rows:
         check(not daemon.brain.runs.fenced, f"fenced by itself: {daemon.brain.runs.fenced}")
 
 
@@ -251,7 +271,9 @@ def _judge_quiet(world: World, machine: Machine, daemon: Daemon) -> None:
     check(daemon.store_orders == orders, "a calm daemon keeps calling the store")
     check(world.oracle.writes == written, "a calm daemon keeps writing to the store")
     check(machine.ledger.rows == rows, "a calm daemon keeps writing to its ledger")
-    most = QUIET_SECONDS / world.plan.policy.sweep_seconds * 30
+    policy = world.plan.policy
+    rests = policy.poll_seconds if world.plan.is_polled else policy.sweep_seconds / 10
+    most = QUIET_SECONDS / rests * 3
     check(daemon.turns - turns <= most, f"a calm daemon has {daemon.turns - turns} turns")
     state = daemon.brain.ending.state
     fenced = daemon.brain.runs.fenced

@@ -24,8 +24,13 @@ class Plan:
 
     ``loss``: of events. ``fault``: of store calls that fail, ``late``: of those that time out and
     take effect later. ``zombies``: of a killed daemon's requests that still arrive. ``lag``: the most that an event is late. ``kills``, ``pauses``, ``stops``,
-    ``notices``, ``outages``, ``trainer_deaths``: how many. ``is_moved``: the run is restored on a
-    second machine while the first one lives on. ``is_forgetful``: the ledger may be lost.
+    ``notices``, ``outages``, ``trainer_deaths``: how many. ``gone``: how often the store forgets
+    what was begun. ``full``: how often the ledger's disk is full for a while. ``lost_pins``,
+    ``meddlers``: how often somebody removes a pin, or opens a file for writing and does not write.
+    ``bad_reads``: share of looks at the disk that fail. ``jumps``: of the wall clock. ``strangers``:
+    other people's objects under the prefix. ``moves``: how often the run is restored on another
+    machine while the one before lives on. ``is_forgetful``: the ledger may be lost. ``is_polled``:
+    the file system sends no events.
     """
 
     seed: int
@@ -47,7 +52,14 @@ class Plan:
     outages: int = 0
     gone: int = 0
     trainer_deaths: int = 0
-    is_moved: bool = False
+    full: int = 0
+    lost_pins: int = 0
+    meddlers: int = 0
+    bad_reads: float = 0.0
+    jumps: int = 0
+    strangers: int = 0
+    moves: int = 0
+    is_polled: bool = False
     is_forgetful: bool = False
     has_lease: bool = True
     has_links: bool = True
@@ -56,13 +68,14 @@ class Plan:
     def is_calm(self) -> bool:
         """Whether nothing goes wrong in the store, and the daemon is left alone."""
         rough = self.fault or self.late or self.outages or self.gone
-        return not (rough or self.kills or self.stops or self.is_moved)
+        return not (rough or self.kills or self.stops or self.moves)
 
     @property
     def is_plain_sight(self) -> bool:
         """Whether the daemon can see everything that the trainers do, all the time."""
         hidden = self.loss or self.overflows or self.pauses or self.kills or self.stops
-        return not (hidden or self.is_moved or self.trainer_deaths) and self.has_lease
+        hidden = hidden or self.moves or self.trainer_deaths or self.bad_reads or self.jumps
+        return not (hidden or self.is_polled) and self.has_lease
 
 
 def plan_of(seed: int) -> Plan:
@@ -73,11 +86,11 @@ def plan_of(seed: int) -> Plan:
         return chance.randint(1, most) if chance.random() < share else 0
 
     calm = chance.random() < 0.15
-    moved = not calm and chance.random() < 0.35
-    limits = chance.choice((S3, S3, STREAM, BLOCKS) if moved else (S3, S3, STREAM, BLOCKS, PLAIN))
+    moves = 0 if calm else maybe(0.35, 2)
+    limits = chance.choice((S3, S3, STREAM, BLOCKS) if moves else (S3, S3, STREAM, BLOCKS, PLAIN))
     return Plan(
         seed=seed,
-        seconds=chance.choice((60.0, 120.0, 200.0)),
+        seconds=chance.choice((30.0, 60.0, 120.0)),
         policy=_policy(chance),
         limits=limits,
         trainers=tuple(_trainer(chance) for _ in range(chance.choice((1, 1, 2, 2, 3)))),
@@ -96,8 +109,15 @@ def plan_of(seed: int) -> Plan:
         outages=0 if calm else maybe(0.3, 2),
         gone=0 if calm else maybe(0.2, 3),
         trainer_deaths=maybe(0.4, 3),
-        is_moved=moved,
+        full=0 if calm else maybe(0.2, 2),
+        lost_pins=maybe(0.2, 3),
+        meddlers=maybe(0.3, 6),
+        bad_reads=0.0 if calm else chance.choice((0.0, 0.0, 0.02, 0.1)),
+        jumps=0 if moves else maybe(0.1, 2),
+        strangers=maybe(0.2, 8),
+        moves=moves,
         is_forgetful=chance.random() < 0.3,
+        is_polled=chance.random() < 0.1,
         has_lease=chance.random() < 0.8,
         has_links=chance.random() < 0.85,
     )

@@ -40,6 +40,7 @@ class Trainer:
     opened: list[OpenFile] = field(default_factory=list)
     finished: dict[str, int] = field(default_factory=dict)
     newest: str = ""
+    source: tuple[bytes, int] | None = None
 
     def live(self) -> Steps:
         """Train and save until told to retire."""
@@ -167,6 +168,16 @@ class Trainer:
         """Write the same directory again and again; some files stay as they are."""
         yield from self._directory(f"{self.run}/checkpoint-1", HF_FILES)
 
+    def synced(self) -> Steps:
+        """Have a file brought from elsewhere with its times kept, often the same one again."""
+        name = f"{self.run}/weights.pt"
+        if not self.source or self.random.random() < 0.6:
+            self.source = (self.content(self.size() + 1), self.disk.mtime_ns())
+            yield self.random.choice((0.1, 5.0))
+        self.begins(name)
+        self.disk.place(name, *self.source)
+        self.ends(name)
+
     def _directory(self, name: str, files: tuple[str, ...]) -> Steps:
         self.begins(name)
         self.disk.mkdir(name)
@@ -213,6 +224,7 @@ STYLES: dict[str, Callable[[Trainer], Steps]] = {
     "patched": Trainer.patched,
     "hugging face": Trainer.hugging_face,
     "staged": Trainer.staged,
+    "synced": Trainer.synced,
     "unmarked": Trainer.unmarked,
     "rewritten": Trainer.rewritten,
 }

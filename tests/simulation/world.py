@@ -15,15 +15,23 @@ from random import Random
 
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Notice
-from ckptsyncd.core.messages import Message, Noticed, Overflowed, StopRequested, Touched, Woken
+from ckptsyncd.core.messages import (
+    Message,
+    Noticed,
+    Overflowed,
+    Polled,
+    StopRequested,
+    Touched,
+)
 from ckptsyncd.core.orders import Order
 from ckptsyncd.core.wishes import Who
 from ckptsyncd.edge.clock import FakeClock
+from ckptsyncd.edge.scribe import Scribe
 from ckptsyncd.errors import Again, Lost, Refused
 from ckptsyncd.stores.faulty import Fault, FaultyStore
 from ckptsyncd.stores.memory import MemoryStore
 from tests.simulation.daemon import Daemon
-from tests.simulation.disk import PretendDisk
+from tests.simulation.disk import Inode, PretendDisk
 from tests.simulation.ledger import PretendLedger
 from tests.simulation.oracle import Oracle, check
 from tests.simulation.plan import Plan
@@ -62,6 +70,9 @@ class World:
     end: float = field(init=False)
     is_calm: bool = False
     outage_until: float = 0.0
+    full_until: float = 0.0
+    has_lost_rows: bool = False
+    excused: set[str] = field(default_factory=set)
     queue: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     count: int = 0
     log: deque[tuple[float, str, Message, tuple[Order, ...]]] = field(
@@ -123,10 +134,13 @@ class World:
 
     def machine(self) -> Machine:
         """Add a machine with an empty disk."""
-        number = len(self.machines) + 1
+        number = len(self.oracle.disks) + 1
         plan = self.plan
-        disk = PretendDisk(number, self.wall, has_lease=plan.has_lease, has_links=plan.has_links)
-        machine = Machine(f"machine{number}", disk, PretendLedger())
+        disk = PretendDisk(
+            number, self.wall, plan.has_lease, plan.has_links, fails=self._disk_fails
+        )
+        ledger = PretendLedger(lambda: self.full_until > self.now)
+        machine = Machine(f"machine{number}", disk, ledger)
         self.machines.append(machine)
         self.oracle.disks.append(disk)
         return machine
@@ -147,8 +161,10 @@ class World:
             dict(machine.lineages),
             held_pins=machine.disk.held(),
         )
-        daemon = machine.daemon = Daemon(self, machine, brain)
+        daemon = machine.daemon = Daemon(self, machine, brain, Scribe(machine.ledger))
         machine.disk.touched.append(daemon.touched)
+        if self.plan.is_polled:
+            self.after(0.01, lambda: daemon.hear(Polled("", "no events")))
         self.after(0.01, lambda: daemon.hear(Touched("", tree=True)))
 
     def stopped(self, daemon: Daemon) -> None:
@@ -209,9 +225,41 @@ class World:
             return Fault(Lost("exists already"), after=True)
         return Fault(Refused("the credentials have expired"))
 
+    def _disk_fails(self) -> bool:
+        return not self.is_calm and self.weather.random() < self.plan.bad_reads
+
+    def excuse(self) -> None:
+        """Ask nobody to drop what is begun now: who knew of it is gone."""
+        self.excused |= {begun.token for begun in self.calm_store.uploads("")}
+
     def lose_uploads(self) -> None:
         """Let the store forget what was begun, as its owner's clean-up does."""
         self.calm_store._uploads.clear()
+
+    def meddle(self, machine: Machine) -> None:
+        """Open some file for writing and write nothing, or only touch it."""
+        files = [node for node in machine.disk.names.values() if isinstance(node, Inode)]
+        if not files:
+            return
+        inode = self.weather.choice(files)
+        if self.weather.random() < 0.3:
+            machine.disk.changed(inode)
+            return
+        inode.writers += 1
+        self.after(self.weather.choice((0.01, 0.5, 4.0)), lambda: machine.disk.closed(inode))
+
+    def lose_pin(self, machine: Machine) -> None:
+        """Let somebody remove a pin."""
+        if machine.disk.pins:
+            del machine.disk.pins[self.weather.choice(machine.disk.held())]
+
+    def fill(self, _: Machine) -> None:
+        """Leave no room for the ledger for a while."""
+        self.full_until = self.now + self.weather.choice((3.0, 30.0))
+
+    def jump(self, _: Machine) -> None:
+        """Set the wall clock."""
+        self.clock.jump_wall(self.weather.choice((-400.0, -3.0, 3.0, 400.0)))
 
     # Accidents ----------------------------------------------------------------------------------
 
@@ -238,6 +286,7 @@ class World:
             machine.ledger.power_cut()
         elif kind < 0.6 and self.plan.is_forgetful and len(self.machines) == 1:
             machine.ledger.lose()
+            self.excuse()
         self.start(machine)
 
     def pause(self, machine: Machine) -> None:
@@ -275,9 +324,3 @@ class World:
             machine.daemon.hear(StopRequested(self.now + seconds))
         self.after(seconds, lambda: self.kill(machine))
         self.after(seconds + 25.0, lambda: self.restart(machine))
-
-    def wake(self) -> None:
-        """Wake every mind for no reason."""
-        for machine in self.machines:
-            if machine.daemon is not None:
-                machine.daemon.hear(Woken())
