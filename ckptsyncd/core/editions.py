@@ -190,12 +190,11 @@ class Editions:
         edition.number = manifest.edition
         edition.manifest = manifest
         self.catalog.setdefault(names.quoted(edition.checkpoint), set()).add(manifest.edition)
-        notes.ledger.append(memory.forget_edition(edition.save_id))
+        self._forget(edition, notes)
         if edition.settled_at >= self.safe_since.get(edition.checkpoint, float("-inf")):
             self.safe[edition.checkpoint] = SafeRow(manifest, edition.listing)
             self.safe_since[edition.checkpoint] = edition.settled_at
             notes.ledger.append(memory.safe_row(manifest, edition.listing))
-        self._abandon_uploads(edition, notes)
         self._close(edition)
         notes.moved(edition, "safe")
         self.committed.append((manifest, self.safe[edition.checkpoint].listing))
@@ -224,11 +223,19 @@ class Editions:
 
     def _drop(self, edition: Edition, notes: Notebook, state: State, reason: str) -> None:
         notes.moved(edition, state, reason)
-        notes.ledger.append(memory.forget_edition(edition.save_id))
-        self._abandon_uploads(edition, notes)
+        # What a former daemon had begun waits for the same content to settle again.
+        if state != "writing" or edition.save_id not in self.recalled.editions:
+            self._forget(edition, notes)
         self._close(edition)
         if state != "writing":
             self.aside = [*self.aside[1 - KEPT_FOR_STATUS :], edition]
+
+    def _forget(self, edition: Edition, notes: Notebook) -> None:
+        notes.ledger.append(memory.forget_edition(edition.save_id))
+        row = self.recalled.editions.pop(edition.save_id, None)
+        for begun in row.uploads.values() if row is not None else ():
+            self.leftovers.abandon(begun, notes)
+        self._abandon_uploads(edition, notes)
 
     def _close(self, edition: Edition) -> None:
         del self.open[(edition.checkpoint, edition.save_id)]
