@@ -255,6 +255,7 @@ class Eyes:
         unit = gaze.census.units.get(errand.checkpoint) if errand.purpose == "look" else None
         if unit is not None and unit.asked is not None:
             unit.asked = None
+            unit.reason = f"cannot be looked at: {message.text}"
             gaze.set_due(unit, now + gaze.policy.poll_seconds, until=None)
 
     def _root_lost(self, message: RootLost, now: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ckptsyncd.core.bystanders import Bystanders
+from ckptsyncd.core.bystanders import Bystanders, print_of
 from ckptsyncd.core.census import Census
 from ckptsyncd.core.dues import Dues
 from ckptsyncd.core.facts import FileFact
@@ -70,6 +70,8 @@ class Gaze:
         self.scanned_once = False
         self.overflows = 0
         self.rescans = 0
+        #: How much the tree had learnt when everything was last placed.
+        self.lessons_placed = -1
 
     def place(self, path: str, *, is_folder: bool = False) -> Place:
         """Return where a path belongs, after moving everything that this taught us to move."""
@@ -103,6 +105,12 @@ class Gaze:
                     unit.is_said_removed |= unit.settled is None and unit.handled is None
                     self.drop(unit)
             self.scans.want(folder, self.now)
+
+    def is_old_news(self, fact: FileFact) -> bool:
+        """Return whether this is a bystander that did not change: most of a large tree is."""
+        if self.tree.lessons != self.lessons_placed:
+            return False
+        return self.bystanders.prints.get(fact.path) == print_of(fact)
 
     def stir(self, unit: Unit, seq: int, now: float) -> None:
         """Note that something happened in a unit; it is looked at when that has calmed down."""

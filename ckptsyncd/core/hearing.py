@@ -125,7 +125,7 @@ def scanned(gaze: Gaze, message: Scanned, now: float) -> None:
     _claim_arrival(gaze, message)
     seen = {fact.path for fact in message.facts}
     for fact in message.facts:
-        if fact.kind != "directory":
+        if fact.kind != "directory" and not gaze.is_old_news(fact):
             _found(gaze, fact, asked, now, first=first)
     for unit in _units_listed(gaze, message):
         known = list(unit.members.values())
@@ -140,6 +140,7 @@ def scanned(gaze: Gaze, message: Scanned, now: float) -> None:
         gaze.bystanders.prune(path, seen)
         gaze.scanned_once = True
         gaze.rescans += 1
+        gaze.lessons_placed = gaze.tree.lessons
 
 
 def _found(gaze: Gaze, fact: FileFact, asked: int, now: float, *, first: bool) -> None:

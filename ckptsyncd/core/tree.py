@@ -80,6 +80,10 @@ def ancestors(path: str) -> list[str]:
     return ["", *("/".join(parts[: i + 1]) for i in range(len(parts)))]
 
 
+def _nameless(text: str) -> str:
+    return text.replace("(?P<unit>", "(?:")
+
+
 class Tree:
     """Places paths by layouts, the first one first."""
 
@@ -92,6 +96,9 @@ class Tree:
         self._file = join[1]
         self._groups = [x.group for x in layouts if x.group]
         self._veils = [x.unfinished for x in layouts if x.unfinished]
+        # Most names match none of these: one question for all saves many.
+        self._any_group = any_of([_nameless(text) for text in self._groups])
+        self._any_veil = any_of([_nameless(text) for text in self._veils])
         self._pointers = any_of([x.pointers for x in layouts])
         self._streams = any_of([x.streams for x in layouts])
         self._temporary = any_of(
@@ -109,6 +116,8 @@ class Tree:
         self._folders: dict[str, _Folder] = {}
         #: Directories that became units, or stopped being one, since somebody last looked.
         self.changed: list[str] = []
+        #: How often that happened: while it stays, every path belongs where it belonged.
+        self.lessons = 0
 
     # Questions ----------------------------------------------------------------------------------
 
@@ -167,6 +176,7 @@ class Tree:
     def _learnt(self, folder: str) -> None:
         self._folders.clear()
         self.changed.append(folder)
+        self.lessons += 1
 
     # How it decides -----------------------------------------------------------------------------
 
@@ -210,19 +220,22 @@ class Tree:
         return bool(names) and pattern(names).fullmatch(path.rpartition("/")[2]) is not None
 
     def _place_file(self, path: str, base: str, folder: _Folder) -> Place:
-        if self._veils and self.veiled_units(path):
+        if pattern(self._any_veil).fullmatch(base):
             return Place("veil")
         if folder.unit and folder.scope == "tree":
             return Place("member", folder.unit)
         if pattern(self._pointers).fullmatch(base):
             return Place("pointer")
-        is_own = pattern(_PROGRESS).search(base) is not None and pattern(self._file).fullmatch(base)
-        if folder.unit and not is_own and pattern(folder.members).fullmatch(base):
+        if folder.unit and self._is_flat_member(base, folder):
             return Place("member", folder.unit, "flat")
         return self._place_loose(path, base)
 
+    def _is_flat_member(self, base: str, folder: _Folder) -> bool:
+        is_own = pattern(self._file).fullmatch(base) and pattern(_PROGRESS).search(base)
+        return not is_own and pattern(folder.members).fullmatch(base) is not None
+
     def _place_loose(self, path: str, base: str) -> Place:
-        for text in self._groups:
+        for text in self._groups if pattern(self._any_group).fullmatch(base) else ():
             found = pattern(text).fullmatch(base)
             if found is not None:
                 return Place("member", path[: len(path) - len(base)] + found["unit"], "group")
