@@ -80,6 +80,8 @@ class Editions:
                 return False
             if not other.began or other.save_id == edition.save_id or other.state == "parked":
                 self._drop(other, notes, "superseded", "written again before it was uploaded")
+            elif is_overwritten(other, edition):
+                self.voided(other, "written again in place while it was uploaded", notes)
         return True
 
     def _supersede(self, series: str, now: float, notes: Notebook) -> None:
@@ -231,11 +233,20 @@ class Editions:
             self.aside = [*self.aside[1 - KEPT_FOR_STATUS :], edition]
 
     def _forget(self, edition: Edition, notes: Notebook) -> None:
-        notes.ledger.append(memory.forget_edition(edition.save_id))
-        row = self.recalled.editions.pop(edition.save_id, None)
-        for begun in row.uploads.values() if row is not None else ():
-            self.leftovers.abandon(begun, notes)
+        self._forget_row(edition.save_id, notes)
         self._abandon_uploads(edition, notes)
+
+    def _forget_row(self, save_id: str, notes: Notebook) -> None:
+        """Forget what the ledger knows of an edition, and drop what a former daemon had begun."""
+        notes.ledger.append(memory.forget_edition(save_id))
+        row = self.recalled.editions.pop(save_id, None)
+        if row is None:
+            return
+        for begun in row.uploads.values():
+            self.leftovers.abandon(begun, notes)
+        for path, (key, _) in row.intents.items():
+            if path not in row.uploads:
+                self.leftovers.look_for_stray(key, notes)
 
     def _close(self, edition: Edition) -> None:
         del self.open[(edition.checkpoint, edition.save_id)]
@@ -244,6 +255,8 @@ class Editions:
 
     def _abandon_uploads(self, edition: Edition, notes: Notebook) -> None:
         for waiting in edition.files.values():
+            if waiting.has_stray:
+                self.leftovers.look_for_stray(waiting.key, notes)
             if waiting.begun is not None:
                 self.leftovers.abandon(waiting.begun, notes)
                 notes.ledger.append(memory.forget_upload(edition.save_id, waiting.fact.path))
@@ -326,16 +339,6 @@ class Editions:
         }
         self.leftovers.drop_strays(uploads, key, known, notes)
 
-    def orphans(self, uploads: tuple[Begun, ...], notes: Notebook) -> None:
-        """Drop uploads that a former daemon began and could not write down any more."""
-        known = {
-            begun.token for row in self.recalled.editions.values() for begun in row.uploads.values()
-        }
-        ours = {key for row in self.recalled.editions.values() for key, _ in row.intents.values()}
-        for begun in uploads:
-            if begun.key in ours and begun.token not in known:
-                self.leftovers.abandon(begun, notes)
-
     def drop_recalled(self, awaited: set[str], notes: Notebook) -> None:
         """Drop what a former daemon had begun for checkpoints that are not on this disk any more.
 
@@ -345,9 +348,22 @@ class Editions:
             checkpoint = row.settled.checkpoint
             if checkpoint in awaited or (checkpoint, save_id) in self.open:
                 continue
-            for begun in row.uploads.values():
-                self.leftovers.abandon(begun, notes)
-            notes.ledger.append(memory.forget_edition(save_id))
+            self._forget_row(save_id, notes)
             errand = Errand("unpin", checkpoint, save_id)
             self.unpins[errand] = Unpin(errand)
-            del self.recalled.editions[save_id]
+
+
+def is_overwritten(old: Edition, new: Edition) -> bool:
+    """Return whether a newer content lies in the very files that an older edition has pinned.
+
+    The second look would find out as well, after all its bytes were sent for nothing. A stable
+    copy has files of its own.
+    """
+    if old.settled.copy:
+        return False
+    before = {(fact.device, fact.inode): fact for fact in old.listing.files if fact.kind == "file"}
+    return any(
+        (pinned := before.get((fact.device, fact.inode))) is not None
+        and (pinned.size, pinned.mtime_ns) != (fact.size, fact.mtime_ns)
+        for fact in new.listing.files
+    )

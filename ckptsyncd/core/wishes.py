@@ -22,7 +22,6 @@ from ckptsyncd.core.orders import (
     Errand,
     HandOrder,
     ListKeys,
-    ListUploads,
     Probe,
     ScannerOrder,
 )
@@ -69,7 +68,6 @@ class Wishes:
     rate: Rate
     is_free: Callable[[Errand, float], bool]
     limits: Limits | None = None
-    uploads_listed: bool = False
 
     @property
     def is_ready(self) -> bool:
@@ -149,13 +147,15 @@ class Wishes:
             yield Probe(Errand("probe"))
         elif not self.editions.catalogued:
             yield ListKeys(Errand("catalogue"), MANIFESTS)
-        elif not self.uploads_listed and self.editions.recalled.editions:
-            yield ListUploads(Errand("uploads"), "")
 
     def _by_series(self, now: Instant, notes: Notebook) -> list[Stream]:
         queues: dict[str, list[Edition]] = {}
+        begun: set[str] = set()
         for edition in self.turns(now):
-            if edition.pinned:
+            # One edition of a name at a time: what was written again since would only slow it.
+            waits = edition.checkpoint in begun and not self.ending.is_hasty
+            begun.add(edition.checkpoint)
+            if edition.pinned and not waits:
                 queues.setdefault(edition.series, []).append(edition)
         return [
             Stream(1, series, chain.from_iterable(self._upload(e, now, notes) for e in editions))
