@@ -216,9 +216,13 @@ class Eyes:
         return news
 
     def views(self) -> tuple[UnitView, ...]:
-        """Return the units that are being written or are parked."""
+        """Return the units that are being written or are parked.
+
+        Known content that is just being deleted file by file is neither.
+        """
         units = (self._gaze.census.units[name] for name in self._gaze.open)
-        return tuple(looking.unit_view(unit) for unit in units if unit.members)
+        shown = (unit for unit in units if unit.members and not looking.is_going(unit))
+        return tuple(looking.unit_view(unit) for unit in shown)
 
     def is_writing(self, since: float) -> bool:
         """Return whether somebody holds a file open for writing, or an event came since then."""

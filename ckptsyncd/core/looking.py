@@ -223,6 +223,11 @@ def _say_removed(gaze: Gaze, unit: Unit) -> None:
         gaze.news.append(Removed(unit.name))
 
 
+def is_going(unit: Unit) -> bool:
+    """Return whether known content is being removed, and no look found yet that it stays so."""
+    return unit.state == "writing" and is_rotated(unit)
+
+
 def unit_view(unit: Unit) -> UnitView:
     """Return how a unit that is not whole stands, for status."""
     facts = [m.fact for m in unit.members.values() if m.fact is not None]

@@ -259,6 +259,16 @@ def test_rotation_is_told_once_and_never_a_new_edition(stage: Stage) -> None:
     assert stage.reasons() == {}
 
 
+def test_a_rotation_under_way_is_no_writing(stage: Stage) -> None:
+    """While known content goes file by file, status does not call the remains a new edition."""
+    save(stage, "checkpoint-5", "a.pt", "b.pt", "trainer_state.json")
+    stage.run(2)
+    for name in ("a.pt", "b.pt", "trainer_state.json"):
+        stage.remove(f"checkpoint-5/{name}")
+        stage.run(0.05)
+        assert stage.reasons() == {}
+
+
 def test_the_same_name_after_rotation(stage: Stage) -> None:
     """A name that was rotated away and is written again is a new checkpoint."""
     for _ in range(2):
