@@ -242,11 +242,11 @@ class Brain:
     ) -> None:
         if isinstance(message, Probed):
             self.wishes.limits, self.description = message.limits, message.description
-            self.editions.leftovers.store_can(message.limits)
+            self.editions.leftovers.store_can(message.limits, notes)
         elif isinstance(message, KeysListed):
             self.editions.list_catalog(message.keys, notes)
         elif isinstance(message, UploadsListed):
-            self._uploads_listed(message, notes)
+            self.editions.drop_strays(message.uploads, message.errand.path, notes)
         elif isinstance(message, UploadAbandoned):
             self.editions.leftovers.abandoned(message.errand, notes)
         elif isinstance(message, Unpinned):
@@ -259,13 +259,6 @@ class Brain:
             return
         elif isinstance(message, RecordRead | RecordPut):
             self.runs.hear(message, getattr(order, "data", b""), now, notes)
-
-    def _uploads_listed(self, message: UploadsListed, notes: Notebook) -> None:
-        if message.errand.purpose == "uploads":
-            self.wishes.uploads_listed = True
-            self.editions.orphans(message.uploads, notes)
-        else:
-            self.editions.drop_strays(message.uploads, message.errand.path, notes)
 
     def _failed(self, message: Failed, now: Instant, notes: Notebook) -> None:
         errand = message.errand
@@ -280,7 +273,7 @@ class Brain:
             case = Case(self.editions, edition, order, self.wishes.scene(edition, now), notes)
             answers.failed(case, message, now.boot)
         elif isinstance(order, Begin) and message.ambiguous:
-            self.editions.leftovers.look_for_stray(order.key)
+            self.editions.leftovers.look_for_stray(order.key, notes)
         elif errand.purpose == "abandon" and message.kind in ("gone", "missing", "never"):
             self.editions.leftovers.abandoned(errand, notes)
         elif errand.purpose == "companion" and message.kind in ("local", "changed", "never"):

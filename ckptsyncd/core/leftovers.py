@@ -23,17 +23,22 @@ class Leftovers:
     garbage: dict[Errand, Begun] = field(default_factory=dict)
     strays: dict[Errand, ListUploads] = field(default_factory=dict)
 
-    def store_can(self, limits: Limits) -> None:
+    def store_can(self, limits: Limits, notes: Notebook) -> None:
         """Take in what the store can do: where nothing can be dropped, it expires there."""
         self.can_abandon = limits.can_abandon
         if not self.can_abandon:
+            for errand in [*self.garbage, *self.strays]:
+                notes.ledger.append(memory.forget_garbage(errand.path))
             self.garbage.clear()
             self.strays.clear()
 
     def recall(self, begun: Iterable[Begun]) -> None:
         """Take in what a former daemon could not drop any more."""
         for one in begun:
-            self.garbage[_errand(one)] = one
+            if one.token:
+                self.garbage[_errand(one)] = one
+            else:
+                self.strays[_stray(one.key)] = ListUploads(_stray(one.key), one.key)
 
     def abandon(self, begun: Begun, notes: Notebook) -> None:
         """Have a begun upload dropped in the store."""
@@ -46,17 +51,18 @@ class Leftovers:
         if self.garbage.pop(errand, None) is not None:
             notes.ledger.append(memory.forget_garbage(errand.path))
 
-    def look_for_stray(self, key: str) -> None:
+    def look_for_stray(self, key: str, notes: Notebook) -> None:
         """Look for an upload under this key that may have been begun."""
         if self.can_abandon:
-            errand = Errand("list strays", path=key)
-            self.strays[errand] = ListUploads(errand, key)
+            self.strays[_stray(key)] = ListUploads(_stray(key), key)
+            notes.ledger.append(memory.garbage_row(Begun(key, "", "", 0, 0)))
 
     def drop_strays(
         self, uploads: Iterable[Begun], key: str, known: Collection[str], notes: Notebook
     ) -> None:
         """Drop what was begun under one of our keys and is not among the known tokens."""
-        self.strays.pop(Errand("list strays", path=key), None)
+        if self.strays.pop(_stray(key), None) is not None:
+            notes.ledger.append(memory.forget_garbage(key))
         for begun in uploads:
             if begun.key == key and begun.token not in known:
                 self.abandon(begun, notes)
@@ -66,6 +72,10 @@ class Leftovers:
         yield from self.strays.values()
         for errand, begun in self.garbage.items():
             yield Abandon(errand, begun)
+
+
+def _stray(key: str) -> Errand:
+    return Errand("list strays", path=key)
 
 
 def _errand(begun: Begun) -> Errand:

@@ -171,13 +171,13 @@ def piece_row(save_id: str, path: str, nonce: str, receipt: Receipt) -> Remember
 
 
 def garbage_row(begun: Begun) -> Remember:
-    """Return the order to remember that a begun upload is to be dropped."""
-    return Remember("garbage", begun.token, _text(asdict(begun)))
+    """Return the order to remember a begun upload to be dropped, or (no token) looked for."""
+    return Remember("garbage", begun.token or begun.key, _text(asdict(begun)))
 
 
-def forget_garbage(token: str) -> Forget:
-    """Return the order to forget a begun upload that was dropped."""
-    return Forget("garbage", token)
+def forget_garbage(name: str) -> Forget:
+    """Return the order to forget a begun upload that was dropped, or looked for."""
+    return Forget("garbage", name)
 
 
 def object_row(save_id: str, stored: StoredFile) -> Remember:

@@ -47,6 +47,7 @@ def _resume(progress: FileProgress, row: EditionRow) -> None:
     begun = row.uploads.get(path)
     if path in row.intents:
         progress.key, progress.nonce = row.intents[path]
+        progress.has_stray = begun is None
     if begun is None or begun.size != progress.fact.size:
         return
     begin(progress, begun)
