@@ -115,8 +115,8 @@ def test_status_of_a_dead_daemon_says_so(root: Path, durable: str, program: Star
     daemon.until_safe("checkpoint-9")
     until(lambda: "checkpoint-9" in str(daemon.status()), "shown")
     daemon.kill()
-    options = ("--socket", str(daemon.socket_path), "--state-dir", str(daemon.base / "state"))
-    shown = command("status", *options)
+    places = {"CKPTSYNCD_STATE_DIR": str(daemon.base / "state")}
+    shown = command("status", "--socket", str(daemon.socket_path), env=places)
     assert shown.returncode == 5
     assert "dead" in shown.stdout + shown.stderr
 

@@ -153,3 +153,22 @@ def test_status_words_follow_the_checkpoint(root: Path, durable: str, program: S
     by_rename(root / "big.pt", MIB, 5)
     daemon.until_safe("big.pt")
     assert daemon.stop() == 0
+
+
+def test_a_name_rewritten_faster_than_it_uploads_is_copied_and_safe(
+    root: Path, durable: str, program: Start
+) -> None:
+    """Overwritten in place again and again behind a slow link, it is safe, and never torn."""
+    daemon = program(root, durable, "--bandwidth", "4MiB/s").start()
+    root.mkdir(exist_ok=True)
+    pause = threading.Event()
+    for save in range(8):
+        in_place(root / "last.ckpt", 6 * MIB, save)
+        pause.wait(0.8)  # an upload takes 1.5 s
+    until(lambda: "safe" in daemon.states().values(), f"one is safe\n{daemon.log[-3000:]}")
+    assert "whole: copy" in daemon.log
+    assert daemon.stop() == 0
+    verified = command("verify", durable, "--level", "full")
+    assert verified.returncode == 0, verified.stdout
+    assert command("restore", durable, str(root.parent / "back")).returncode == 0
+    assert content(root.parent / "back") == content(root)
