@@ -34,6 +34,8 @@ def choose(catalog: Catalog, request: RestoreRequest) -> Choice:
     if not catalog.entries and not catalog.broken:
         return Choice(lack=NoCheckpoint("there is no checkpoint in the store"))
     named, broken = fitting(catalog, request.checkpoint)
+    if catalog.entries and request.checkpoint is None:
+        broken = tuple(one for one in broken if not one.pruned)
     entries = tuple(entry for entry in named if _fits(entry, request))
     several = sorted({entry.series for entry in entries})
     if len(several) > 1:

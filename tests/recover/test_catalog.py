@@ -11,7 +11,7 @@ import pytest
 
 from ckptsyncd.core import names
 from ckptsyncd.core.documents import Claim, Latest
-from ckptsyncd.errors import Again, NoCheckpoint, Refused, StoreError, UsageError
+from ckptsyncd.errors import Again, NoCheckpoint, NothingVerifies, Refused, StoreError, UsageError
 from ckptsyncd.recover.await_first import pause_seconds
 from ckptsyncd.recover.catalog import read_catalog
 from ckptsyncd.recover.patience import MOST_ATTEMPTS, Pace, pause_after
@@ -58,7 +58,11 @@ def test_pruned_and_foreign_objects(tmp_path: Path) -> None:
         ("run/checkpoint-5@1", "it was pruned")
     ]
     assert not catalog.unreadable
-    assert restore(store, tmp_path / "h", RestoreRequest(), pace=bench.pace()).lineage == 0
+    result = restore(store, tmp_path / "here", RestoreRequest(), pace=bench.pace())
+    assert (result.lineage, result.skipped) == (0, ())
+    with pytest.raises(NothingVerifies, match="it was pruned"):
+        request = RestoreRequest(checkpoint="run/checkpoint-5")
+        restore(store, tmp_path / "here", request, pace=bench.pace())
 
 
 class Ticking:
