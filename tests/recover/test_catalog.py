@@ -60,8 +60,8 @@ def test_pruned_and_foreign_objects(tmp_path: Path) -> None:
     assert not catalog.unreadable
     result = restore(store, tmp_path / "here", RestoreRequest(), pace=bench.pace())
     assert (result.lineage, result.skipped) == (0, ())
+    request = RestoreRequest(checkpoint="run/checkpoint-5")
     with pytest.raises(NothingVerifies, match="it was pruned"):
-        request = RestoreRequest(checkpoint="run/checkpoint-5")
         restore(store, tmp_path / "here", request, pace=bench.pace())
 
 
