@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ckptsyncd.cli.command import Command
 from ckptsyncd.cli.remote import opened, said_url, store_flags
 from ckptsyncd.core.words import printable, size_words
 from ckptsyncd.errors import NoCheckpoint, NothingVerifies
@@ -20,7 +21,12 @@ _HEAD = ("CHECKPOINT", "STEP", "SIZE", "FILES", "COMMITTED (UTC)", "LAYOUT")
 _RIGHT = {1, 2, 3}
 
 
-@click.command("list", short_help="Show the safe checkpoints in a store.")
+@click.command(
+    "list",
+    cls=Command,
+    short_help="Show the safe checkpoints in a store.",
+    examples=("ckptsyncd list s3://bucket/run", "ckptsyncd list file:///mnt/run --json"),
+)
 @click.argument("url", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_flags

@@ -9,14 +9,12 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import click
-
 from ckptsyncd.app import store_at
+from ckptsyncd.cli.options import config_option, option
 from ckptsyncd.core.ports import Store
 from ckptsyncd.errors import UsageError
-from ckptsyncd.settings import BY_NAME, DEFINITIONS, Definition, Settings
+from ckptsyncd.settings import BY_NAME, DEFINITIONS, Settings
 from ckptsyncd.settings.gather import gathered, value_of
-from ckptsyncd.settings.kinds import Switch
 from ckptsyncd.settings.table import STORES
 
 _FLAGS = tuple(made for made in DEFINITIONS if made.group in STORES)
@@ -24,10 +22,9 @@ _FLAGS = tuple(made for made in DEFINITIONS if made.group in STORES)
 
 def store_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flags that say how a store is reached; they arrive as keywords."""
-    command = click.option("--config", metavar="FILE", help="Config file (TOML).")(command)
     for made in reversed(_FLAGS):
-        command = _flag(made)(command)
-    return command
+        command = option(made)(command)
+    return config_option(command)
 
 
 def opened(url: str, flags: Mapping[str, Any]) -> Store:
@@ -51,11 +48,3 @@ def said_url(url: str | None) -> str:
         msg = "URL is missing: where the checkpoints are"
         raise UsageError(msg, hint="name it, or set CKPTSYNCD_URL")
     return str(value_of(BY_NAME["url"], said["url"]))
-
-
-def _flag(made: Definition) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    if isinstance(made.kind, Switch):
-        both = f"{made.flag}/--no-{made.flag[2:]}"
-        return click.option(both, made.name, default=None, help=made.help)
-    text = f"{made.help} [env: {made.variable}]"
-    return click.option(made.flag, made.name, metavar="TEXT", help=text)

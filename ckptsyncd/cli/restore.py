@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ckptsyncd.cli.bars import Bars
+from ckptsyncd.cli.command import Command
 from ckptsyncd.cli.remote import opened, store_flags
 from ckptsyncd.core.words import count_words, printable, size_words
 from ckptsyncd.errors import UsageError
@@ -21,7 +22,15 @@ from ckptsyncd.settings.amounts import Duration
 _TIMEOUT = Duration(0.0, 366 * 24 * 3600.0)
 
 
-@click.command("restore", short_help="Bring a checkpoint from a store into a directory.")
+@click.command(
+    "restore",
+    cls=Command,
+    short_help="Bring a checkpoint from a store into a directory.",
+    examples=(
+        "ckptsyncd restore s3://bucket/run /data/run --if-empty",
+        "ckptsyncd restore s3://bucket/run /data/run --step 500 --force",
+    ),
+)
 @click.argument("url")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--checkpoint", metavar="NAME[@EDITION]", help="This one and no other.")

@@ -10,13 +10,19 @@ from typing import Any
 import click
 
 from ckptsyncd.cli.bars import Bars
+from ckptsyncd.cli.command import Command
 from ckptsyncd.cli.remote import opened, store_flags
 from ckptsyncd.core.words import count_words, printable, size_words
 from ckptsyncd.recover.request import WORKERS
 from ckptsyncd.recover.verify import Verification, Verified, VerifyRequest, verify, words
 
 
-@click.command("verify", short_help="Compare a store with its manifests.")
+@click.command(
+    "verify",
+    cls=Command,
+    short_help="Compare a store with its manifests.",
+    examples=("ckptsyncd verify s3://bucket/run", "ckptsyncd verify s3://bucket/run --level full"),
+)
 @click.argument("url")
 @click.argument("checkpoint", metavar="[NAME[@EDITION]]", required=False)
 @click.option(
