@@ -176,8 +176,7 @@ class Eyes:
             yield from whole
         for name in gaze.dues.line():
             unit = gaze.census.units[name]
-            closely = frozenset(m.path for m in unit.members.values() if m.needs_look)
-            yield Look(Errand("look", checkpoint=name), unit.roots, closely)
+            yield Look(Errand("look", checkpoint=name), unit.roots, unit.unseen())
         aside = gaze.bystanders.order()
         if aside is not None:
             yield aside
@@ -193,7 +192,7 @@ class Eyes:
             unit = gaze.census.units.get(order.errand.checkpoint)
             gaze.dues.serve(order.errand.checkpoint)
             if unit is not None:
-                unit.asked, unit.asked_at = gaze.seq, gaze.now
+                unit.asked, unit.asked_at, unit.closely = gaze.seq, gaze.now, order.closely
         else:
             gaze.bystanders.ordered(order)
 

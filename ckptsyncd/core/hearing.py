@@ -32,10 +32,11 @@ def touched(gaze: Gaze, message: Touched, now: float) -> None:
         unit = gaze.census.units.get(place.unit)
         if unit is not None:
             unit.worked = gaze.seq
+            unit.work(path)
             gaze.stir(unit, gaze.seq, now)
     elif place.kind == "veil":
         _veiled(gaze, path, now)
-    elif message.tree:
+    elif message.tree or place.kind == "ignored":
         return
     elif place.kind == "member":
         doubt = departed.inode if departed is not None and message.arrived else 0
@@ -82,7 +83,7 @@ def _gone(gaze: Gaze, path: str, now: float) -> None:
     was_unit = (
         root_of(place.unit) == path and unit_there is not None and len(unit_there.members) > 1
     )
-    gaze.departed = Departed(place.kind == "temporary", was_unit=was_unit)
+    gaze.departed = Departed(place.kind in ("temporary", "ignored"), was_unit=was_unit)
     if place.kind == "veil":
         _unveiled(gaze, path, now)
     elif place.kind != "member":
@@ -95,6 +96,7 @@ def _gone(gaze: Gaze, path: str, now: float) -> None:
 
 
 def _member_gone(gaze: Gaze, unit: Unit, path: str, now: float) -> None:
+    unit.works.pop(path, None)
     member = unit.members.get(path)
     if member is not None and member.fact is not None:
         was_unit = gaze.departed is not None and gaze.departed.was_unit
@@ -145,7 +147,12 @@ def scanned(gaze: Gaze, message: Scanned, now: float) -> None:
 
 def _found(gaze: Gaze, fact: FileFact, asked: int, now: float, *, first: bool) -> None:
     place = gaze.place(fact.path)
+    if place.kind == "ignored":
+        return
     if place.kind == "temporary":
+        unit = gaze.census.units.get(place.unit)
+        if unit is not None:
+            unit.work(fact.path)
         return
     if place.kind == "veil":
         if not all(name in gaze.veils for name in gaze.tree.veiled_units(fact.path)):

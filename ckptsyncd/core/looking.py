@@ -97,7 +97,7 @@ def looked(gaze: Gaze, message: Looked, now: float) -> None:
     gaze.held.pop(unit.name, None)
     if isinstance(verdict, Held):
         gaze.held[unit.name] = None
-    is_fresh = unit.stirred <= asked
+    is_fresh = unit.stirred <= asked and None not in unit.works.values()
     if is_fresh or (isinstance(verdict, Whole) and verdict.is_copy):
         follow(gaze, unit, verdict)
     else:
@@ -147,6 +147,7 @@ def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) ->
         member = unit.members.get(look.fact.path)
         if member is not None:
             member.examine(look)
+    _take_in_works(gaze, unit, message, asked, now)
     root = unit.members.get(root_of(unit.name))
     if root is not None and root.fact is not None and unit.doubt:
         unit.arrived = unit.arrived if root.fact.inode != unit.doubt else 0
@@ -156,10 +157,25 @@ def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) ->
         gaze.bystanders.touched(fact.path, now, is_pointer=gaze.names_checkpoint(fact))
 
 
+def _take_in_works(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) -> None:
+    """Note what is under temporary names: one that grows is as good as an event."""
+    looks = {look.fact.path: look for look in message.looks}
+    for path, before in list(unit.works.items()):
+        if path in unit.closely and path not in looks:
+            del unit.works[path]
+        elif path in looks:
+            unit.works[path] = looks[path]
+            if before is not None and before.fact != looks[path].fact:
+                unit.worked = max(unit.worked, asked)
+                unit.stir(asked, now)
+
+
 def _belongs(gaze: Gaze, unit: Unit, fact: FileFact) -> bool:
     if fact.path in unit.members:
         return True
     place = gaze.place(fact.path)
+    if place.kind == "temporary" and place.unit == unit.name:
+        unit.work(fact.path)
     return place.kind == "member" and place.unit == unit.name
 
 

@@ -58,11 +58,12 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberView(Written):
-    """One file as the last look found it; ``changed_at`` is when its content came (boot)."""
+    """One file as the last look found it; when its content came, and when it was first seen."""
 
     fact: FileFact
     look: FileLook | None = None
     changed_at: float = 0.0
+    seen_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class View:
 
     ``changed_at``: when it was last seen to change. ``model``: the shape of its siblings.
     ``trusted``: the evidence on which this very content settled before, also in an earlier life.
-    ``is_busy``: a temporary name in it was written after everything else.
+    ``works``: what lies in it under temporary names. ``is_busy``: a temporary name in it was written after everything else.
     ``is_complete_again``: it was whole before, and everything in it was written anew.
     ``is_rewritten``: it was seen at rest and written again, without ever settling.
     """
@@ -86,6 +87,7 @@ class View:
     is_explicit: bool = False
     trusted: str = ""
     is_frozen: bool = False
+    works: tuple[FileLook, ...] = ()
     is_busy: bool = False
     is_unveiled: bool = False
     veil: str = ""
@@ -181,6 +183,9 @@ def _held(view: View) -> Held | None:
         if member.look is not None and member.look.writer == "open":
             name = member.look.writer_name
             return Held(f"{member.rel} is held open for writing" + (f" by {name}" if name else ""))
+    for look in view.works:
+        if look.writer == "open":
+            return Held(f"a temporary file in it is being written: {look.fact.path}")
     return None
 
 
@@ -188,8 +193,9 @@ def _broken_off(view: View, patience: Patience) -> Verdict | None:
     reason = _broken(view.members)
     if not reason:
         return None
-    if _unknown(view) and view.looked_at < view.changed_at + patience.quiet:
-        return Waits(view.changed_at + patience.quiet, reason)
+    end = _still_since(view) + patience.quiet
+    if _doubtful(view) and view.looked_at < end:
+        return Waits(end, reason)
     return Parked(reason, is_broken=True)
 
 
@@ -241,8 +247,14 @@ def _or_parked(reason: str, view: View, patience: Patience) -> Verdict:
 # Whether somebody writes ------------------------------------------------------------------------
 
 
-def _unknown(view: View) -> bool:
-    return any(m.look is None or m.look.writer == "unknown" for m in _files(view))
+def _doubtful(view: View) -> list[MemberView]:
+    """Return the files of which nobody can tell whether they are being written."""
+    return [m for m in _files(view) if m.look is None or m.look.writer == "unknown"]
+
+
+def _still_since(view: View) -> float:
+    """Return since when nothing changed, as far as was seen: a file that grows sends no event."""
+    return max((view.changed_at, *(member.seen_at for member in _doubtful(view))))
 
 
 def _files(view: View) -> Iterator[MemberView]:
@@ -256,11 +268,11 @@ def _has_end(member: MemberView) -> bool:
 
 def _unsure(view: View, patience: Patience) -> Verdict | None:
     """Wait where no lease tells about writers: long, where no end mark tells either."""
-    doubtful = [m for m in _files(view) if m.look is None or m.look.writer == "unknown"]
+    doubtful = _doubtful(view)
     if not doubtful:
         return None
     has_ends = all(_has_end(member) for member in doubtful)
-    end = view.changed_at + (UNKNOWN_WRITER_SECONDS if has_ends else patience.quiet)
+    end = _still_since(view) + (UNKNOWN_WRITER_SECONDS if has_ends else patience.quiet)
     if view.looked_at >= end:
         return None
     return Waits(end, "who writes it cannot be told here: waiting for quiet")

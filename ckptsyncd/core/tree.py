@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from ckptsyncd.core.layouts.base import Layout, any_of, pattern, step_of
 
-Kind = Literal["member", "pointer", "companion", "temporary", "veil"]
+Kind = Literal["member", "pointer", "companion", "temporary", "ignored", "veil"]
 Scope = Literal["tree", "flat", "group"]
 
 #: So many directories keep their answer at hand (guessed: a few hundred bytes each).
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 class _Folder(NamedTuple):
     """What a directory's path says about everything in it."""
 
-    is_temporary: bool
+    out: Literal["", "temporary", "ignored"]
     unit: str
     scope: Scope
     members: str = ""
@@ -101,8 +101,9 @@ class Tree:
         self._any_veil = any_of([_nameless(text) for text in self._veils])
         self._pointers = any_of([x.pointers for x in layouts])
         self._streams = any_of([x.streams for x in layouts])
-        self._temporary = any_of(
-            [x.temporary for x in layouts]
+        self._temporary = any_of([x.temporary for x in layouts])
+        self._ignored = any_of(
+            [x.ignored for x in layouts]
             + [fnmatch.translate(text) for text in exclude if "/" not in text]
         )
         self._excluded_paths = any_of([fnmatch.translate(text) for text in exclude if "/" in text])
@@ -125,8 +126,9 @@ class Tree:
         """Return where a path belongs; may learn from it (``changed`` tells)."""
         folder = self._folder(parent(path))
         base = path.rpartition("/")[2]
-        if folder.is_temporary or self._is_out(path, base):
-            return Place("temporary", folder.unit)
+        out = folder.out or self._out(path, base)
+        if out:
+            return Place(out, folder.unit)
         if is_folder:
             return self._place_folder(path)
         if path in self._claims:
@@ -180,15 +182,17 @@ class Tree:
 
     # How it decides -----------------------------------------------------------------------------
 
-    def _is_out(self, path: str, base: str) -> bool:
-        if pattern(self._temporary).fullmatch(base):
-            return True
-        return bool(self._excluded_paths and pattern(self._excluded_paths).fullmatch(path))
+    def _out(self, path: str, base: str) -> Literal["", "temporary", "ignored"]:
+        if pattern(self._ignored).fullmatch(base):
+            return "ignored"
+        if self._excluded_paths and pattern(self._excluded_paths).fullmatch(path):
+            return "ignored"
+        return "temporary" if pattern(self._temporary).fullmatch(base) else ""
 
     def _place_folder(self, path: str) -> Place:
         folder = self._folder(path)
-        if folder.is_temporary:
-            return Place("temporary", folder.unit)
+        if folder.out:
+            return Place(folder.out, folder.unit)
         return Place("member" if folder.unit else "companion", folder.unit, folder.scope)
 
     def _folder(self, path: str) -> _Folder:
@@ -201,20 +205,22 @@ class Tree:
 
     def _judge_folder(self, path: str) -> _Folder:
         steps = [*ancestors(path), path]
-        is_temporary = any(self._is_out(step, step.rpartition("/")[2]) for step in steps if step)
+        outs = [self._out(step, step.rpartition("/")[2]) for step in steps if step]
+        out: Literal["", "temporary", "ignored"] = "temporary" if "temporary" in outs else ""
+        out = "ignored" if "ignored" in outs else out
         strong = [s for s in steps if s and self._is_named(s, self._strong)]
         if strong:
-            return _Folder(is_temporary, strong[0], "tree")
+            return _Folder(out, strong[0], "tree")
         claimed = [s for s in steps if s in self._claims]
         trees = [s for s in claimed if self._claims[s].scope == "tree"]
         if trees:
-            return _Folder(is_temporary, name_of(trees[0]), "tree")
+            return _Folder(out, name_of(trees[0]), "tree")
         weak = [s for s in steps if self._is_named(s, self._weak) and s not in self._parents]
         if weak:
-            return _Folder(is_temporary, weak[0], "tree")
+            return _Folder(out, weak[0], "tree")
         if path in claimed:
-            return _Folder(is_temporary, name_of(path), "flat", self._claims[path].members)
-        return _Folder(is_temporary, "", "tree")
+            return _Folder(out, name_of(path), "flat", self._claims[path].members)
+        return _Folder(out, "", "tree")
 
     def _is_named(self, path: str, names: str) -> bool:
         return bool(names) and pattern(names).fullmatch(path.rpartition("/")[2]) is not None

@@ -15,6 +15,8 @@ from ckptsyncd.core.tree import Scope, parent, root_of
 
 #: An event can come this much behind the look that already saw its effect (guessed).
 LATE_EVENT_SECONDS = 1.0
+#: So many temporary names of one unit are watched, the newest ones (guessed).
+MOST_WORKS = 64
 
 
 def relative(name: str, path: str) -> str:
@@ -30,7 +32,7 @@ class Member:
 
     ``touched``: count of its last event. ``event``: the same for the event that brought the content
     that is there now, 0 where a scan found it. ``seen``: count at which that content was first
-    seen; ``changed_at``: when (boot seconds). ``known``: count at which ``fact`` was asked for.
+    seen; ``changed_at``, ``seen_at``: when it came, when it was seen (boot seconds). ``known``: count at which ``fact`` was asked for.
     """
 
     path: str
@@ -44,6 +46,7 @@ class Member:
     seen: int = 0
     ctime_ns: int = 0
     changed_at: float = 0.0
+    seen_at: float = 0.0
     has_rest: bool = False
     is_rewritten: bool = False
 
@@ -64,6 +67,7 @@ class Member:
             self.is_rewritten |= self.has_rest
             self.has_rest = False
             self.changed_at = now if is_silent else self.touched_at
+            self.seen_at = now
         self.fact = fact
         self.known = max(self.known, asked)
         return is_silent
@@ -98,8 +102,9 @@ class Unit:
     #: Count of the last thing that was heard of it, and of the last member's removal.
     stirred: int = 0
     removed: int = 0
-    #: Count of the last event on a temporary name inside it.
+    #: Count of the last event on a temporary name inside it, and those names with what they are.
     worked: int = 0
+    works: dict[str, FileLook | None] = field(default_factory=dict)
     #: Boot seconds: of the last change, of the first one that is not safe, of the last look.
     changed_at: float = 0.0
     unsafe_since: float | None = None
@@ -122,6 +127,7 @@ class Unit:
     first_void_at: float | None = None
     #: A look is under way since count ``asked``; the last one that came back was ``last_asked``.
     asked: int | None = None
+    closely: frozenset[str] = frozenset()
     asked_at: float = 0.0
     last_asked: int = -1
     state: str = "writing"
@@ -159,12 +165,23 @@ class Unit:
         if self.edition == 0 and (self.settled is not None or self.handled is not None):
             self.edition = seq
 
+    def work(self, path: str) -> None:
+        """Note a temporary name inside it: somebody may be writing there."""
+        if path not in self.works and len(self.works) >= MOST_WORKS:
+            self.works.pop(next(iter(self.works)))
+        self.works.setdefault(path, None)
+
     def drop(self, path: str, seq: int) -> bool:
         """Note that a member is gone; return whether it was one."""
         if self.members.pop(path, None) is None:
             return False
         self.removed = seq
         return True
+
+    def unseen(self) -> frozenset[str]:
+        """Return the paths that are to be looked at closely."""
+        members = (path for path, member in self.members.items() if member.needs_look)
+        return frozenset((*members, *self.works))
 
     def listing(self) -> Listing:
         """Return the facts of all members, sorted by path."""

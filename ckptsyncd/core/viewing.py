@@ -55,6 +55,7 @@ def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str, trusted:
         is_explicit=unit.is_explicit,
         trusted=trusted,
         is_frozen=is_frozen(unit),
+        works=tuple(look for look in unit.works.values() if look is not None),
         is_busy=unit.worked > max((m.touched for m in unit.members.values()), default=0),
         is_unveiled=unit.unveiled > max((m.seen for m in unit.members.values()), default=0),
         veil=veil,
@@ -90,6 +91,7 @@ def _member(unit: Unit, member: Member) -> MemberView | None:
         event=member.event,
         ctime_ns=member.ctime_ns,
         changed_at=member.changed_at,
+        seen_at=member.seen_at,
         is_stale=bool(unit.edition) and member.seen < unit.edition,
     )
 

@@ -1,6 +1,7 @@
 """A pretended directory with a pretended trainer, watched by real eyes under a clock of our own.
 
-Every change sends the event that the watcher would send; every order of the eyes is answered from
+Every change sends the event that the watcher would send (it does not listen to every write: an
+existing file that is opened and written is heard of when it is closed); every order of the eyes is answered from
 what is there at that moment. Nothing here knows what the eyes should conclude.
 """
 
@@ -50,6 +51,7 @@ class Stage:
     """The directory, the clock and the eyes.
 
     ``has_lease``: writers can be told from outside. ``commits``: what settles is safe at once.
+    ``hears_writes``: every write sends an event, as from a watcher that listens to them.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -58,6 +60,7 @@ class Stage:
     has_lease: bool = True
     has_events: bool = True
     commits: bool = False
+    hears_writes: bool = False
     latency: float = 0.001
     now: float = 100.0
     things: dict[str, Thing] = field(default_factory=dict)
@@ -90,17 +93,20 @@ class Stage:
     def open(self, path: str, size: int = 100, *, has_end: bool | None = None) -> None:
         """Open a file for writing, truncating it."""
         ended = path.endswith(ENDED) if has_end is None else has_end
+        is_new = path not in self.things
         thing = self.things.setdefault(path, Thing(inode=self._inode()))
         thing.writers += 1
         thing.size, thing.is_whole, thing.has_end = size, False, ended
         thing.changed_at = thing.ctime = self.now
-        self._event(Touched(path))
+        if is_new or self.hears_writes:
+            self._event(Touched(path))
 
     def grow(self, path: str, size: int) -> None:
         """Write into an open file."""
         thing = self.things[path]
         thing.size, thing.changed_at, thing.ctime = size, self.now, self.now
-        self._event(Touched(path))
+        if self.hears_writes:
+            self._event(Touched(path))
 
     def close(self, path: str, *, is_whole: bool = True) -> None:
         """Close a file that was open for writing; a killed writer leaves it in part."""

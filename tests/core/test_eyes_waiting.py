@@ -204,6 +204,49 @@ def test_lost_events_do_not_make_a_marker_newest(stage: Stage) -> None:
     assert stage.settled() == []
 
 
+def test_a_growing_file_that_sends_no_event() -> None:
+    """Without leases, a file that grows between two looks is not quiet, whatever events say."""
+    stage = Stage(has_lease=False)
+    stage.run(1)
+    stage.open("a.bin", 1)
+    for size in range(2, 80):
+        stage.run(0.5)
+        stage.grow("a.bin", size)
+    assert stage.settled() == []
+    stage.run(20)
+    assert stage.evidence() == {"a.bin": "quiet"}
+
+
+@pytest.mark.parametrize("has_lease", [True, False])
+def test_a_temporary_file_that_grows_in_silence(*, has_lease: bool) -> None:
+    """While a temporary file in it is written, for a minute, a checkpoint with its marker waits."""
+    stage = Stage(has_lease=has_lease)
+    stage.run(1)
+    save(stage, "checkpoint-7", "model.safetensors", "trainer_state.json")
+    stage.open("checkpoint-7/.opt.pt.UwTaSF", 1)
+    for size in range(2, 60):
+        stage.run(1)
+        stage.grow("checkpoint-7/.opt.pt.UwTaSF", size)
+    assert stage.settled() == []
+    assert "temporary" in stage.reasons()["checkpoint-7"][1]
+    stage.close("checkpoint-7/.opt.pt.UwTaSF")
+    stage.remove("checkpoint-7/.opt.pt.UwTaSF")
+    stage.run(10)
+    assert stage.evidence() == {"checkpoint-7": "marker"}
+
+
+def test_a_temporary_file_that_was_left_behind(stage: Stage) -> None:
+    """A dead writer's temporary file in a checkpoint's directory holds nothing up for long."""
+    stage.make("checkpoint-7")
+    stage.open("checkpoint-7/.tmpAbCdEf")
+    stage.close("checkpoint-7/.tmpAbCdEf", is_whole=False)
+    stage.run(30)
+    save(stage, "checkpoint-7", "model.safetensors", "trainer_state.json")
+    stage.run(1)
+    (settled,) = stage.settled()
+    assert (settled.evidence, len(settled.listing.files)) == ("marker", 2)
+
+
 def test_a_silent_change_is_ordered_by_ctime(stage: Stage) -> None:
     """A shard rewritten without any event is newer than the marker that was heard of."""
     save(stage, "step-1", "__0_0.distcp", ".metadata")
@@ -279,7 +322,7 @@ def test_polling() -> None:
 
 def test_an_event_during_a_look_makes_it_void() -> None:
     """What was heard after a look was ordered is newer than what the look found."""
-    stage = Stage(latency=0.5)
+    stage = Stage(latency=0.5, hears_writes=True)
     stage.run(2)
     stage.write("a.pt")
     stage.run(0.2)

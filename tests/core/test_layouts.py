@@ -71,11 +71,11 @@ PLACES = [
     ("checkpoint-7/.rsync-partial/model.safetensors", "temporary"),
     ("big.pt.part", "temporary"),
     ("sedkfMkHd", "temporary"),
-    (".nfs000000000123", "temporary"),
+    (".nfs000000000123", "ignored"),
     ("model.pkl.0123456789abcdef0123456789abcdef-12-34", "temporary"),
-    ("x/.todelete/5/_METADATA", "temporary"),
+    ("x/.todelete/5/_METADATA", "ignored"),
     ("d/manifest.ocdbt.__lock", "temporary"),
-    (".git/objects/ab/cdef.pt", "temporary"),
+    (".git/objects/ab/cdef.pt", "ignored"),
 ]
 
 

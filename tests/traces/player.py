@@ -50,6 +50,7 @@ class Player:
     endless: frozenset[str] = frozenset()
     has_lease: bool = True
     commits: bool = True
+    hears_writes: bool = False
     stage: Stage = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,7 +116,8 @@ class Player:
         elif kind == "CLOSE_WRITE":
             self._closed(row)
         elif kind == "ATTRIB" and not is_folder and path in self.stage.things:
-            self._tell(Touched(path))
+            if self.hears_writes:
+                self._tell(Touched(path))
         elif kind in ("DELETE", "MOVED_FROM", "MOVED_TO"):
             self._moved(index, row, is_folder=is_folder)
 
@@ -156,7 +158,8 @@ class Player:
         thing.writers, thing.is_whole = 1, False
         thing.changed_at = thing.ctime = self.stage.now
         thing.size = row["size"] if row["size"] is not None else thing.size
-        self._tell(Touched(row["path"]))
+        if self.hears_writes:
+            self._tell(Touched(row["path"]))
 
     def _closed(self, row: Row) -> None:
         path = row["path"]

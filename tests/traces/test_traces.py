@@ -95,10 +95,11 @@ def test_every_trace_has_a_row_and_every_row_a_trace() -> None:
     assert sorted(TABLE) == NAMES
 
 
+@pytest.mark.parametrize("hears_writes", [False, True], ids=["closes", "writes"])
 @pytest.mark.parametrize("name", NAMES)
-def test_replay(name: str) -> None:
+def test_replay(name: str, *, hears_writes: bool) -> None:
     """Each finished checkpoint is told once, in order, with its name, step, series and evidence."""
-    player, row = play(name), TABLE[name]
+    player, row = play(name, hears_writes=hears_writes), TABLE[name]
     check_finished(player)
     told = [
         (s.checkpoint, s.step, s.evidence, len(s.listing.files)) for _, s in tellings(player.stage)

@@ -46,7 +46,9 @@ class Layout:
     barrier that could be seen, so quiet takes longer.
     ``unfinished``: a file beside the unit (named group ``unit``) that exists while it is written.
     ``pointers``: files beside units that name one. ``streams``: files that grow for the whole run.
-    ``temporary``: names, of files and directories, that never count.
+    ``temporary``: names, of files and directories, of what is being written or was left behind.
+    They never count, but while somebody writes one inside a unit, that is not whole.
+    ``ignored``: names that never count at all.
     ``step``: the number in the unit's name (first group), where the usual rule would be wrong.
     """
 
@@ -65,6 +67,7 @@ class Layout:
     pointers: str = ""
     streams: str = ""
     temporary: str = ""
+    ignored: str = ""
     step: str = ""
 
 

@@ -22,12 +22,17 @@ _TEXTS = (
 #: nothing of its own to save may leave an empty one (not measured).
 DATA_FILE = rf".+\.(?:{_SUFFIXES})"
 
-#: Names that no framework's layout below claims for itself and that are never part of a checkpoint.
+#: Names under which something is written that gets its final name by a rename.
 TEMPORARY = (
     r"\.tmp[A-Za-z0-9_]{6}|.+\.tmp|.+\.tmp[0-9a-f]{32}|.+\.tempstate\d+|.+_temp|tmp-checkpoint-.*|"
-    r"\..+\.[A-Za-z0-9]{6}|\.rsync-partial|\.~tmp~|.+\.lock|.+\.part|.+\.partial|.+\.incomplete|"
-    r".+\.swp|.+\.swx|.+~|sed[A-Za-z0-9]{6}|\.nfs[0-9a-f]+|#\d+|.+\.[0-9a-f]{32}-\d+-\d+|"
-    r"\.git|__pycache__|wandb|\.ipynb_checkpoints|\.ckptsyncd|lost\+found|\.cache"
+    r"\..+\.[A-Za-z0-9]{6}|\.rsync-partial|\.~tmp~|.+\.part|.+\.partial|.+\.incomplete|"
+    r"sed[A-Za-z0-9]{6}|.+\.[0-9a-f]{32}-\d+-\d+"
+)
+
+#: Names of what is no part of anything: locks, editors' and file systems' own, other tools' rooms.
+IGNORED = (
+    r".+\.lock|.+\.swp|.+\.swx|.+~|\.nfs[0-9a-f]+|#\d+|\.git|__pycache__|wandb|"
+    r"\.ipynb_checkpoints|\.ckptsyncd|lost\+found|\.cache"
 )
 
 #: Files that a run appends to for as long as it lives.
@@ -41,6 +46,7 @@ FILES = Layout(
     pointers=r"latest|last|best|latest\.txt|latest_step|LATEST",
     streams=STREAMS,
     temporary=TEMPORARY,
+    ignored=IGNORED,
 )
 
 DIRECTORY = Layout(

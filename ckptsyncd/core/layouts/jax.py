@@ -13,5 +13,6 @@ ORBAX = Layout(
     claims="tree",
     markers=(Marker(path=r"commit_success\.txt", when=r"commit_success\.txt"),),
     temporary=r".+\.orbax-checkpoint-tmp.*|.+orbax-checkpoint-tmp-\d+|checkpoint_tmp|"
-    r"\.todelete|.+\.__lock",
+    r".+\.__lock",
+    ignored=r"\.todelete",
 )

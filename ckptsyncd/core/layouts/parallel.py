@@ -51,6 +51,6 @@ RAY = Layout(
     folder=r"checkpoint_(?:\d{6}|\d{4}-\d\d-\d\d_.+)",
     ranked=True,
     pointers=r"checkpoint_manager_snapshot\.json",
-    temporary=r"\.validate_storage_marker",
+    ignored=r"\.validate_storage_marker",
     step=r"^checkpoint_(\d{6})$",
 )
