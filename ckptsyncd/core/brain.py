@@ -48,13 +48,12 @@ from ckptsyncd.core.orders import (
     Look,
     Order,
     Scan,
-    ScannerOrder,
     SetPace,
     Stop,
 )
+from ckptsyncd.core.outstanding import Out, Outstanding, original
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.rate import Rate
-from ckptsyncd.core.retry import Wait, after_failure, wait_seconds
 from ckptsyncd.core.runs import Runs
 from ckptsyncd.core.sightings import CompanionSeen, PointerSeen, Removed, Settled
 from ckptsyncd.core.trouble import Trouble
@@ -68,9 +67,6 @@ SCANNER_SLOTS = 4
 #: A single pass gives up after so many failures in a row before the store ever answered (guessed:
 #: with the first pauses of ``retry`` that is some 15 s).
 HOPELESS_FAILURES = 6
-
-#: So many rests are kept before those that are over are dropped (guessed).
-MOST_RESTS = 1000
 
 
 @dataclass(slots=True)
@@ -98,9 +94,8 @@ class Brain:
     wishes: Wishes = field(init=False)
     rate: Rate = field(default_factory=Rate)
     trouble: Trouble = field(default_factory=Trouble)
+    outstanding: Outstanding = field(init=False)
     description: str = ""
-    under_way: dict[Errand, Order] = field(default_factory=dict)
-    resting: dict[Errand, Wait] = field(default_factory=dict)
     pace: int | None = None
     last_event_at: float = 0.0
     pieces_stored: int = 0
@@ -119,6 +114,7 @@ class Brain:
             self.runs.fenced = self.recalled.daemon.get("fenced", "")
         self.ending = Ending(policy, set(self.recalled.daemon))
         self.beside = Beside(policy)
+        self.outstanding = Outstanding(policy, self.random)
         self.wishes = Wishes(
             policy=policy,
             who=who,
@@ -128,8 +124,13 @@ class Brain:
             beside=self.beside,
             ending=self.ending,
             rate=self.rate,
-            is_free=self._is_free,
+            is_free=self.outstanding.is_free,
         )
+
+    @property
+    def under_way(self) -> dict[Errand, Out]:
+        """Every order that is out."""
+        return self.outstanding.out
 
     # One turn -----------------------------------------------------------------------------------
 
@@ -141,10 +142,13 @@ class Brain:
             self.held_pins = ()
         self._hear(message, now, notes)
         self._see(now, notes)
-        code = self.ending.settle(now.boot, self._circumstances(now), notes)
+        self.ending.settle(now.boot, self._circumstances(now), notes)
         self.eyes.hurry(on=self.ending.is_hasty)
-        # Less patience may have settled something at once.
+        # Less patience may have settled something at once: only then is a drain perhaps over.
         self._see(now, notes)
+        seen = self._circumstances(now)
+        self.ending.settle(now.boot, seen, notes)
+        code = self.ending.exit_code(now.boot, seen)
         orders: list[Order] = [*self._scanner_orders(now), *self._hand_orders(now, notes)]
         pace = None if self.ending.is_hasty else self.policy.bandwidth
         if pace != self.pace:
@@ -157,7 +161,7 @@ class Brain:
     def next_alarm(self, now: float) -> float:
         """Return when the next turn is due by the mere passing of time (boot seconds)."""
         times = [self.ending.next_alarm(self.last_event_at)]
-        times += [wait.until for wait in self.resting.values()]
+        times += [wait.until for wait in self.outstanding.resting.values()]
         parked = (edition.parked_until for edition in self.editions.open.values())
         times += [time for time in (*parked, self.eyes.next_alarm()) if time is not None]
         if self.wishes.is_ready:
@@ -176,7 +180,8 @@ class Brain:
             or not self.runs.is_settled(),
             writing=self.has_trainer
             or (stopping and self.eyes.is_writing(now.boot - self.policy.linger_seconds)),
-            will_settle=stopping and any(view.until is not None for view in self.eyes.views()),
+            will_settle=(stopping or self.ending.is_hasty)
+            and any(view.until is not None for view in self.eyes.views()),
             fenced=self.runs.fenced,
             last_event_at=self.last_event_at,
             hopeless=not self.wishes.is_ready and self.trouble.in_a_row >= HOPELESS_FAILURES,
@@ -204,13 +209,14 @@ class Brain:
             self.has_trainer = False
 
     def _answered(self, message: Answer | Report, now: Instant, notes: Notebook) -> None:
-        errand = message.errand
-        order = self.under_way.pop(errand, None)
-        rested = self.resting.pop(errand, None)
-        if order is None:
+        out = self.outstanding.ended(message.errand)
+        if out is None:
             return
+        message, order = original(message), out.order
+        errand = message.errand
+        has_rested = self.outstanding.rested(errand)
         # Other orders may succeed while one keeps failing: only its own success ends the trouble.
-        if isinstance(order, HandOrder) and (rested is not None or not self.resting):
+        if isinstance(order, HandOrder) and (has_rested or not self.outstanding.resting):
             self.trouble.ended(notes)
         if isinstance(message, PieceStored | ObjectStored):
             self._measure(message, now)
@@ -257,15 +263,16 @@ class Brain:
             self.editions.leftovers.abandon(message.begun, notes)
         elif self.beside.hear(message, self.runs):
             return
-        elif isinstance(message, RecordRead | RecordPut):
+        elif isinstance(message, RecordRead | RecordPut) and not message.errand.save_id:
             self.runs.hear(message, getattr(order, "data", b""), now, notes)
 
     def _failed(self, message: Failed, now: Instant, notes: Notebook) -> None:
-        errand = message.errand
-        order = self.under_way.pop(errand, None)
-        if order is None:
+        out = self.outstanding.ended(message.errand)
+        if out is None:
             return
-        self._rest(message, now)
+        message, order = original(message), out.order
+        errand = message.errand
+        self.outstanding.rest(message, now.boot, hasty=self.ending.is_hasty)
         if message.kind not in ("changed", "local", "lost", "gone"):
             self.trouble.failed(message, now.wall, notes)
         edition = self.editions.open.get((errand.checkpoint, errand.save_id))
@@ -280,19 +287,6 @@ class Brain:
             self.beside.give_up(errand)
         elif errand.purpose in ("take epoch", "move latest"):
             self.runs.failed(message)
-
-    def _rest(self, message: Failed, now: Instant) -> None:
-        before = self.resting.get(message.errand)
-        pause = wait_seconds(
-            1 if before is None else before.attempts + 1,
-            self.policy,
-            self.random(),
-            asked=message.wait_seconds,
-            draining=self.ending.is_hasty,
-        )
-        if len(self.resting) > MOST_RESTS:
-            self.resting = {e: w for e, w in self.resting.items() if w.until > now.boot}
-        self.resting[message.errand] = after_failure(before, now.boot, pause, message.text)
 
     # What the eyes saw --------------------------------------------------------------------------
 
@@ -346,26 +340,20 @@ class Brain:
 
     # Orders -------------------------------------------------------------------------------------
 
-    def _is_free(self, errand: Errand, now: float) -> bool:
-        if errand in self.under_way:
-            return False
-        wait = self.resting.get(errand)
-        return wait is None or wait.until <= now
-
     def _scanner_orders(self, now: Instant) -> Iterator[Order]:
-        busy = sum(isinstance(order, ScannerOrder) for order in self.under_way.values())
+        busy = self.outstanding.with_scanner()
         for order in self.wishes.scanner(now):
             if busy >= SCANNER_SLOTS:
                 return
-            if self._is_free(order.errand, now.boot):
+            if self.outstanding.is_free(order.errand, now.boot):
                 busy += 1
-                self.under_way[order.errand] = order
+                self.outstanding.give(order, now.boot)
                 if isinstance(order, Scan | Look):
                     self.eyes.ordered(order)
                 yield order
 
     def _hand_orders(self, now: Instant, notes: Notebook) -> Iterator[Order]:
-        busy = [order for order in self.under_way.values() if isinstance(order, HandOrder)]
+        busy = [out.order for out in self.outstanding.with_hands()]
         free = self.policy.hands - len(busy)
         if free <= 0:
             return
@@ -373,17 +361,18 @@ class Brain:
         streams = self.wishes.hands(now, notes)
         while free > 0 and streams:
             stream = min(streams, key=lambda s: (s.urgency, shares[s.series]))
-            order = next((o for o in stream.orders if self._is_free(o.errand, now.boot)), None)
+            is_free = self.outstanding.is_free
+            order = next((o for o in stream.orders if is_free(o.errand, now.boot)), None)
             if order is None:
                 streams.remove(stream)
                 continue
             free -= 1
             shares[stream.series] += 1
-            self._hand_out(order, notes)
+            self._hand_out(order, now, notes)
             yield order
 
-    def _hand_out(self, order: HandOrder, notes: Notebook) -> None:
-        self.under_way[order.errand] = order
+    def _hand_out(self, order: HandOrder, now: Instant, notes: Notebook) -> None:
+        self.outstanding.give(order, now.boot)
         edition = self.editions.open.get((order.errand.checkpoint, order.errand.save_id))
         if edition is not None:
             edition.parked_until = None

@@ -97,8 +97,8 @@ class Ending:
             self.stop_at is not None and not self.one_pass
         )
 
-    def settle(self, now: float, seen: Circumstances, notes: Notebook) -> int | None:
-        """Move to the state that fits; return the exit code when the program is to end now."""
+    def settle(self, now: float, seen: Circumstances, notes: Notebook) -> None:
+        """Move to the state that fits; a second call in a turn sees an easy drain through."""
         self._outlive(now, notes)
         state, reason = self._fitting(seen)
         if state != self.state or reason != self.reason:
@@ -106,7 +106,6 @@ class Ending:
             if state != self.state:
                 notes.moves.append(DaemonMoved(self.state, state, reason))
             self.state, self.reason = state, reason
-        return self._exit_code(now, seen)
 
     def _fitting(self, seen: Circumstances) -> tuple[DaemonState, str]:
         if seen.fenced:
@@ -115,9 +114,13 @@ class Ending:
         if notice is None and (self.stop_at is None or self.one_pass):
             return ("running", "") if seen.ready else ("starting", "")
         reason = notice.text or notice.source if notice is not None else "asked to stop"
-        if self.state in ("draining", "drained") and not seen.at_risk and seen.ready:
-            return "drained", reason
-        return "draining", reason
+        is_over = seen.ready and not seen.at_risk
+        if self.state == "draining":
+            # Nobody was told yet that the drain is over: what settles in a moment still counts.
+            is_over = is_over and not seen.will_settle
+        elif self.state != "drained":
+            is_over = False
+        return ("drained" if is_over else "draining"), reason
 
     def _outlive(self, now: float, notes: Notebook) -> None:
         for notice_id, notice in list(self.notices.items()):
@@ -127,7 +130,8 @@ class Ending:
                 self.handled.add(notice_id)
                 notes.said("notice.outlived", ("source", notice.source), ("id", notice_id))
 
-    def _exit_code(self, now: float, seen: Circumstances) -> int | None:
+    def exit_code(self, now: float, seen: Circumstances) -> int | None:
+        """Return the exit code if the program is to end now."""
         left = 7 if seen.fenced else 6 if seen.at_risk else 0
         if self.exit_when_drained and self.state == "drained":
             return left

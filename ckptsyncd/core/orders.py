@@ -13,13 +13,17 @@ from ckptsyncd.core.facts import Begun, Condition, Listing, Piece, Receipt
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """What an order is for: a purpose, and as much of the address as it needs."""
+    """What an order is for: a purpose, and as much of the address as it needs.
+
+    ``attempt`` tells copies of an order that seems to be stuck from the first one.
+    """
 
     purpose: str
     checkpoint: str = ""
     save_id: str = ""
     path: str = ""
     index: int = -1
+    attempt: int = 0
 
 
 # Orders to the hands ----------------------------------------------------------------------------
