@@ -15,13 +15,13 @@ from ckptsyncd.core.layouts.base import fits
 _FILES = tuple(text for layout in BUILT_IN for text in (layout.file, layout.group))
 _FOLDERS = tuple(layout.folder for layout in BUILT_IN)
 _STREAMS = tuple(layout.streams for layout in BUILT_IN)
-_TEMPORARY = tuple(layout.temporary for layout in BUILT_IN)
+_NEVER = tuple(text for layout in BUILT_IN for text in (layout.temporary, layout.ignored))
 
 
 def content_of(root: Path) -> str:
     """Return the path of a file that looks like (part of) a checkpoint, or an empty text."""
     for place, inner, files in os.walk(root):
-        inner[:] = sorted(name for name in inner if not _any(_TEMPORARY, name))
+        inner[:] = sorted(name for name in inner if not _any(_NEVER, name))
         folder = Path(place).relative_to(root).as_posix()
         in_unit = any(_any(_FOLDERS, part) for part in folder.split("/"))
         for name in sorted(files):
@@ -31,7 +31,7 @@ def content_of(root: Path) -> str:
 
 
 def _counts(name: str, *, in_unit: bool) -> bool:
-    if _any(_TEMPORARY, name) or _any(_STREAMS, name):
+    if _any(_NEVER, name) or _any(_STREAMS, name):
         return False
     return in_unit or _any(_FILES, name)
 
