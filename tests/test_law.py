@@ -47,11 +47,13 @@ MAY_KNOW: dict[str, set[str]] = {
     "recover": {"core", "checksum"},
     "report": {"core"},
     "client": {"core"},
+    "demo": {"core", "client"},
     "app": {
         "__init__", "core", "edge", "formats", "stores", "sources", "recover", "report", "settings",
     },
     "cli": {
-        "__init__", "app", "client", "core", "edge", "recover", "report", "settings", "stores",
+        "__init__", "app", "client", "core", "demo", "edge", "recover", "report", "settings",
+        "stores",
     },
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "verify": Entry("ckptsyncd.cli.verify:command", "Compare a store with its manifests."),
     "config": Entry("ckptsyncd.cli.config:command", "Print a sample config, or what holds now."),
+    "demo": Entry("ckptsyncd.cli.demo:command", "Show the whole story in one terminal."),
 }
 _INTERRUPTED = 130
 

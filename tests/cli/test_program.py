@@ -19,7 +19,7 @@ from ckptsyncd.cli.program import COMMANDS, told
 from ckptsyncd.settings import DEFINITIONS
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-MINE = ("run", "sync", "status", "drain", "commit", "wait", "config")
+MINE = ("run", "sync", "status", "drain", "commit", "wait", "config", "demo")
 HEAVY = ("boto3", "botocore", "awscrt", "prometheus_client", "structlog", "ckptsyncd.app")
 
 
