@@ -14,7 +14,7 @@ from ckptsyncd.core.messages import Failed, RecordPut, RecordRead
 from ckptsyncd.core.orders import GetSmall, PutSmall
 from ckptsyncd.core.pointing import target_of
 from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.series import Series
+from ckptsyncd.core.series import Rank, Series
 from ckptsyncd.core.turn import Notebook
 from ckptsyncd.errors import CkptsyncdError
 
@@ -95,16 +95,23 @@ class Runs:
                 self.committed[name] = [m for m in manifests if m.checkpoint != checkpoint]
 
     def _warn_of_step_back(self, series: Series, manifest: Manifest, notes: Notebook) -> None:
-        current = series.rank_in_store() if series.best is None else series.best.rank()
-        if manifest.step is None or current is None:
+        current = single.highest_rank(series)
+        if current is None or manifest.late:
             return
-        if manifest.lineage == current[0] and manifest.step < current[1] and not manifest.late:
+        if manifest.lineage == current[0] and went_back(manifest.step, manifest.saved_at, current):
             text = f"step went back {current[1]} -> {manifest.step} in {series.name}"
             if self.warnings.get(series.name) != text:
                 notes.said("series.step_back", ("series", series.name), ("text", text))
             self.warnings[series.name] = text
         elif manifest.rank() > current:
             self.warnings.pop(series.name, None)
+
+    def lineage_for(self, series: Series, step: int | None, saved_at: float) -> int:
+        """Return the lineage to commit with: a new one after a step back that is allowed."""
+        current = single.highest_rank(series)
+        if self.policy.allow_step_back and current is not None and series.lineage == current[0]:
+            series.lineage += went_back(step, saved_at, current)
+        return series.lineage
 
     # Pointers -----------------------------------------------------------------------------------
 
@@ -198,3 +205,11 @@ class Runs:
         if not self.fenced:
             self.fenced = reason
             notes.ledger.append(memory.daemon_row("fenced", reason))
+
+
+def went_back(step: int | None, saved_at: float, current: Rank) -> bool:
+    """Return whether a save came after the newest one known and has a lower step.
+
+    Two checkpoints that merely finish their uploads in the other order did not go back.
+    """
+    return step is not None and step < current[1] and saved_at > current[2]

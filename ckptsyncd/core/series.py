@@ -98,6 +98,12 @@ def _epoch(
     yield PutSmall(order, key, record.encode(), condition(limits, series.epoch_version))
 
 
+def highest_rank(series: Series) -> Rank | None:
+    """Return the highest rank that is known to be committed, in the store's hint or by us."""
+    known = [series.rank_in_store(), None if series.best is None else series.best.rank()]
+    return max((rank for rank in known if rank is not None), default=None)
+
+
 def epoch_seen(series: Series, record: Epoch | None, version: str, nonce: str) -> bool:
     """Take in the epoch in the store; return whether somebody else has taken the run over.
 

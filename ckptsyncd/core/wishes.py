@@ -88,7 +88,7 @@ class Wishes:
             nonce=self.who.nonce,
             version=self.who.version,
             epoch=epoch,
-            lineage=series.lineage,
+            lineage=self.runs.lineage_for(series, edition.settled.step, edition.saved_at),
             after_step=series.after_step,
             least_saved_at=0.0 if safe is None else safe.manifest.saved_at,
             late=bool(self.runs.fenced),
