@@ -160,6 +160,13 @@ class Eyes:
         gaze.patience = Patience.under(gaze.policy, hasty=on)
         self._judge_again()
 
+    def adopt(self, policy: Policy) -> None:
+        """Judge by other rules from now on, also what waits already."""
+        gaze = self._gaze
+        gaze.policy = gaze.scans.policy = gaze.bystanders.policy = policy
+        gaze.patience = Patience.under(policy, hasty=gaze.is_hasty)
+        self._judge_again()
+
     # What is wanted -----------------------------------------------------------------------------
 
     def orders(self, now: float) -> Iterator[Scan | Look]:

@@ -55,7 +55,7 @@ def _member_touched(
     gaze: Gaze, place: Place, path: str, now: float, *, has_arrived: bool, doubt: int
 ) -> None:
     unit = gaze.obtain(place)
-    gaze.census.member(unit, path).touch(gaze.seq, now)
+    unit.has_returned |= gaze.census.member(unit, path).touch(gaze.seq, now)
     unit.is_found = False
     if path == root_of(unit.name) and (has_arrived or doubt):
         unit.arrived, unit.arrived_at, unit.doubt = gaze.seq, now, 0 if has_arrived else doubt

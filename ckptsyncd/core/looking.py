@@ -17,6 +17,7 @@ from ckptsyncd.core.viewing import (
     is_frozen,
     is_overdue,
     is_rotated,
+    is_single,
     is_torn,
     marks_of,
     view_of,
@@ -52,11 +53,11 @@ def ripen(gaze: Gaze, name: str) -> None:
 
 def _is_pressing(gaze: Gaze, unit: Unit) -> bool:
     """Return whether a look may settle it at once, whatever its layout."""
-    now, is_single = gaze.now, list(unit.members) == [root_of(unit.name)]
+    now = gaze.now
     is_late = is_torn(unit, gaze.policy, now) or is_overdue(unit, gaze.policy, now)
     is_sure = unit.is_explicit or unit.arrived > 0 or unit.unveiled > 0
     is_sure = is_sure or unit.name in gaze.trusted
-    return is_single or is_late or is_sure or is_frozen(unit)
+    return is_single(unit) or is_late or is_sure or is_frozen(unit)
 
 
 def _least_quiet(gaze: Gaze, unit: Unit, reason: str) -> float:
@@ -147,7 +148,7 @@ def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) ->
         member = unit.members.get(look.fact.path)
         if member is not None:
             member.examine(look)
-    _take_in_works(gaze, unit, message, asked, now)
+    _take_in_works(unit, message, asked, now)
     root = unit.members.get(root_of(unit.name))
     if root is not None and root.fact is not None and unit.doubt:
         unit.arrived = unit.arrived if root.fact.inode != unit.doubt else 0
@@ -157,7 +158,7 @@ def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) ->
         gaze.bystanders.touched(fact.path, now, is_pointer=gaze.names_checkpoint(fact))
 
 
-def _take_in_works(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) -> None:
+def _take_in_works(unit: Unit, message: Looked, asked: int, now: float) -> None:
     """Note what is under temporary names: one that grows is as good as an event."""
     looks = {look.fact.path: look for look in message.looks}
     for path, before in list(unit.works.items()):
@@ -213,7 +214,8 @@ def _whole(gaze: Gaze, unit: Unit, verdict: Whole) -> None:
     unit.arrived = unit.unveiled = unit.removed = 0
     unit.is_said_removed = False
     for member in unit.members.values():
-        member.is_rewritten = False
+        member.is_rewritten, member.visits = False, 0
+    unit.has_returned = False
     gaze.set_due(unit, None, until=None)
     gaze.open.pop(unit.name, None)
     if listing in (unit.settled, unit.handled):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ckptsyncd.core.orders import Errand, Scan
 from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.tree import is_below
+from ckptsyncd.core.tree import ancestors, is_below
 
 #: A listing of everything rests at least this many times as long as it took (guessed: under a
 #: tenth of one core, however large the tree is).
@@ -46,6 +46,8 @@ class Scans:
             self.sweep_at = float("inf")
             self.want("", now)
         ripe = [key for key, at in self.wanted.items() if at <= now]
+        whole = {path for path, recursive in ripe if recursive and path}
+        ripe = [key for key in ripe if not whole.intersection(ancestors(key[0])) or key[0] == ""]
         for path, recursive in sorted(ripe, key=lambda key: (key[0] == "", self.wanted[key], key)):
             errand = Errand("scan", path=path, index=int(recursive))
             if errand not in self.under_way:
@@ -53,6 +55,11 @@ class Scans:
 
     def ordered(self, order: Scan, seq: int, now: float) -> None:
         """Note that a listing is under way: what it finds was so after count ``seq``."""
+        if order.recursive:
+            below = [key for key in self.wanted if key[0] and is_below(key[0], order.path)]
+            for key in below:
+                if key[0] not in self.polled and self.wanted[key] <= now:
+                    del self.wanted[key]
         self.wanted.pop((order.path, order.recursive), None)
         self.under_way[order.errand] = (seq, now)
 

@@ -72,7 +72,8 @@ class View:
 
     ``changed_at``: when it was last seen to change. ``model``: the shape of its siblings.
     ``trusted``: the evidence on which this very content settled before, also in an earlier life.
-    ``works``: what lies in it under temporary names. ``is_busy``: a temporary name in it was written after everything else.
+    ``works``: what lies in it under temporary names. ``is_busy``: one of them was written after
+    everything else.
     ``is_complete_again``: it was whole before, and everything in it was written anew.
     ``is_rewritten``: it was seen at rest and written again, without ever settling.
     """

@@ -15,6 +15,10 @@ from ckptsyncd.core.tree import Scope, parent, root_of
 
 #: An event can come this much behind the look that already saw its effect (guessed).
 LATE_EVENT_SECONDS = 1.0
+#: A first save visits a file twice (created, closed), whatever others do meanwhile; events on it
+#: alone and within this time are one visit. From so many visits on it is being rewritten (guessed).
+VISIT_SECONDS = 0.3
+MANY_VISITS = 4
 #: So many temporary names of one unit are watched, the newest ones (guessed).
 MOST_WORKS = 64
 
@@ -32,7 +36,8 @@ class Member:
 
     ``touched``: count of its last event. ``event``: the same for the event that brought the content
     that is there now, 0 where a scan found it. ``seen``: count at which that content was first
-    seen; ``changed_at``, ``seen_at``: when it came, when it was seen (boot seconds). ``known``: count at which ``fact`` was asked for.
+    seen; ``changed_at``, ``seen_at``: when it came, when it was seen (boot seconds). ``known``:
+    count at which ``fact`` was asked for.
     """
 
     path: str
@@ -47,14 +52,18 @@ class Member:
     ctime_ns: int = 0
     changed_at: float = 0.0
     seen_at: float = 0.0
+    visits: int = 0
     has_rest: bool = False
     is_rewritten: bool = False
 
-    def touch(self, seq: int, now: float) -> None:
-        """Note an event on it."""
+    def touch(self, seq: int, now: float) -> bool:
+        """Note an event on it; return whether it is visited too often for a first save."""
+        is_next = seq == self.touched + 1 and now - self.touched_at < VISIT_SECONDS
+        self.visits += not is_next
         self.touched, self.touched_at = seq, now
         if self.fact is None or now - self.changed_at < LATE_EVENT_SECONDS:
             self.event, self.seen, self.changed_at = seq, seq, now
+        return self.visits >= MANY_VISITS
 
     def learn(self, fact: FileFact, asked: int, now: float) -> bool:
         """Note what it is; return whether it changed without an event that told it."""
@@ -114,6 +123,8 @@ class Unit:
     arrived_at: float = 0.0
     #: It may have come from another name in the tree, if that one's inode was this.
     doubt: int = 0
+    #: Something in it was visited more often than by a first save, since it last settled.
+    has_returned: bool = False
     #: Count of the first event after its content was last handled; 0: nothing happened since.
     edition: int = 0
     is_found: bool = False

@@ -32,9 +32,15 @@ def is_torn(unit: Unit, policy: Policy, now: float) -> bool:
 
 
 def is_overdue(unit: Unit, policy: Policy, now: float) -> bool:
-    """Return whether it has been written for too long without ever settling."""
+    """Return whether it has been rewritten for too long without ever settling.
+
+    A first save that takes long is not: nothing in it comes again, and nobody is to disturb it.
+    """
     since = unit.unsafe_since
-    return since is not None and now - since >= policy.max_wait_seconds
+    if since is None or now - since < policy.max_wait_seconds:
+        return False
+    was_whole = unit.settled is not None or unit.handled is not None
+    return was_whole or unit.has_returned or is_single(unit)
 
 
 def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str, trusted: str) -> View:
@@ -50,7 +56,7 @@ def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str, trusted:
         members=tuple(member for member in members if member is not None),
         looked_at=at,
         changed_at=unit.changed_at,
-        is_single=unit.scope == "tree" and list(unit.members) == [root_of(unit.name)],
+        is_single=is_single(unit),
         is_arrived=unit.arrived > 0,
         is_explicit=unit.is_explicit,
         trusted=trusted,
@@ -65,6 +71,11 @@ def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str, trusted:
         is_overdue=is_overdue(unit, policy, at),
         is_torn=is_torn(unit, policy, at),
     )
+
+
+def is_single(unit: Unit) -> bool:
+    """Return whether it is one file."""
+    return unit.scope == "tree" and list(unit.members) == [root_of(unit.name)]
 
 
 def is_frozen(unit: Unit) -> bool:

@@ -1,8 +1,8 @@
 """A pretended directory with a pretended trainer, watched by real eyes under a clock of our own.
 
 Every change sends the event that the watcher would send (it does not listen to every write: an
-existing file that is opened and written is heard of when it is closed); every order of the eyes is answered from
-what is there at that moment. Nothing here knows what the eyes should conclude.
+existing file that is opened and written is heard of when it is closed); every order of the eyes is
+answered from what is there at that moment. Nothing here knows what the eyes should conclude.
 """
 
 from __future__ import annotations

@@ -303,6 +303,19 @@ def test_changes_without_events_are_found_by_the_sweep(stage: Stage) -> None:
     assert not stage.settled()[0].found
 
 
+def test_a_tree_of_new_directories_is_listed_once(stage: Stage) -> None:
+    """Directories that appear at once inside one another are listed with the outermost."""
+    stage.has_events = False
+    for path in ("a", "a/b", "a/b/c", "a/d"):
+        stage.make(path)
+    stage.has_events = True
+    scans = len(stage.scans)
+    for path in ("a", "a/b", "a/b/c", "a/d"):
+        stage.eyes.hear(Touched(path, tree=True), stage.now)
+    stage.run(1)
+    assert [scan.path for _, scan in stage.scans[scans:]] == ["a"]
+
+
 def test_polling() -> None:
     """A subtree without events is listed every two seconds, and quiet is what listings agree on."""
     stage = Stage(has_events=False, has_lease=False)
@@ -474,6 +487,14 @@ def test_a_save_under_way_is_left_alone(stage: Stage) -> None:
         save(stage, "step_1", name)
         stage.run(3)
     assert len(stage.looks) == 1
+
+
+def test_a_long_first_save_is_left_alone(stage: Stage) -> None:
+    """Also a save that takes minutes is looked into only where it pauses for the quiet time."""
+    for number in range(60):
+        save(stage, "step_1", f"part{number}.bin")
+        stage.run(2)
+    assert stage.looks == []
 
 
 def test_only_what_changed_is_looked_at_closely(stage: Stage) -> None:

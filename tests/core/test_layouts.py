@@ -226,6 +226,40 @@ CLAIMED = [
 ]  # fmt: skip
 
 
+#: Files in a directory whose name tells that it is a checkpoint, and what they make of it.
+NAMED = [
+    ("checkpoint-5", ["model.safetensors"], "huggingface-trainer", "no trainer_state.json"),
+    ("checkpoint-5", ["unet/w.bin", "optimizer.bin", "scheduler.bin"], "accelerate", "quiet"),
+    ("checkpoint_0", ["model.safetensors"], "accelerate", "quiet"),
+    ("checkpoint_000012", ["model.pt"], "ray-train", "quiet"),
+    ("global_step100", ["actor/model_world_size_8_rank_0.pt"], "directory-ranks", "quiet"),
+    ("step_5", ["model.pt", "optimizer.pt"], "directory", "quiet"),
+    ("epoch=1.ckpt", ["__0_0.distcp", ".metadata"], "lightning-sharded", "no meta.pt"),
+    ("epoch=1.ckpt", ["__0_0.distcp", ".metadata", "meta.pt"], "lightning-sharded", "marker"),
+    ("epoch=1.ckpt", ["checkpoint/x_states.pt"], "lightning-deepspeed", "quiet"),
+    ("1000", ["default/x", "_CHECKPOINT_METADATA", "commit_success.txt"], "orbax", "marker"),
+    ("1000", ["w.pt"], "directory", "quiet"),
+]
+
+
+@pytest.mark.parametrize(("name", "files", "layout", "expected"), NAMED)
+def test_layouts_inside_named_directories(
+    name: str, files: list[str], layout: str, expected: str
+) -> None:
+    """What is inside tells whose checkpoint it is, and so what it waits for."""
+    stage = Stage()
+    stage.run(1)
+    stage.make(name)
+    for rel in files:
+        stage.write(f"{name}/{rel}")
+        stage.run(0.01)
+    stage.run(40)
+    views = {view.checkpoint: (view.layout, view.reason) for view in stage.eyes.views()}
+    views |= {s.checkpoint: (s.layout, s.evidence) for s in stage.settled()}
+    assert views[name][0] == layout
+    assert views[name][1].startswith(expected)
+
+
 @pytest.mark.parametrize(("files", "expected"), CLAIMED, ids=[e[1] for _, e in CLAIMED])
 def test_directories_by_their_signs(files: list[str], expected: tuple[str, str, str]) -> None:
     """A directory of any name is known by what is written into it, as one checkpoint."""

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from ckptsyncd.core.layouts.base import Layout, Marker, step_of
-from ckptsyncd.core.layouts.files import DIRECTORY, FILES, NUMBERED, SHARDED, SPLIT
+from ckptsyncd.core.layouts.files import (
+    DIRECTORY,
+    FILES,
+    NUMBERED,
+    RANKED,
+    SHARDED,
+    SPLIT,
+)
 from ckptsyncd.core.layouts.huggingface import (
     ACCELERATE,
+    ACCELERATE_YOUNG,
     MODEL,
     TRAINER,
     TRAINER_COPY,
@@ -44,6 +52,7 @@ BUILT_IN: tuple[Layout, ...] = (
     ORBAX,
     SAVED_MODEL,
     KERAS_BACKUP,
+    ACCELERATE_YOUNG,
     MODEL,
     KERAS_SHARDED,
     TENSORFLOW,
@@ -52,6 +61,7 @@ BUILT_IN: tuple[Layout, ...] = (
     SPLIT,
     RAY,
     LIGHTNING,
+    RANKED,
     DIRECTORY,
     NUMBERED,
     FILES,

@@ -56,6 +56,15 @@ DIRECTORY = Layout(
     r"(?:checkpoint|ckpt)[-_](?:best|last|latest|final).*)",
 )
 
+#: The same with files that are named for ranks: somebody may be late.
+RANKED = Layout(
+    name="directory-ranks",
+    read_from="names seen in the wild (see docs/layouts.md)",
+    folder=DIRECTORY.folder,
+    signs=(r"(?is:.*(?:rank|shard|worker|node|world_size)[-_]?\d.*)",),
+    ranked=True,
+)
+
 NUMBERED = Layout(
     name="directory",
     read_from="names seen in the wild (see docs/layouts.md)",

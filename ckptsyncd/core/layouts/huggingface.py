@@ -54,6 +54,16 @@ ACCELERATE = Layout(
     ranked=True,
 )
 
+#: Also before its first telling file.
+ACCELERATE_YOUNG = replace(
+    ACCELERATE,
+    folder=r"checkpoint_\d+",
+    signs=(
+        r"(?:pytorch_)?model[-._].*(?:safetensors|bin)|optimizer.*\.bin|pytorch_model_fsdp_\d+/.*",
+    ),
+    claims="",
+)
+
 #: A directory of save_pretrained; the index, where there are shards, is written after them.
 MODEL = Layout(
     name="huggingface-model",
