@@ -79,7 +79,7 @@ class Wishes:
         series = self.runs.of(edition.series)
         epoch: int | None = series.epoch if series.epoch_taken == "yes" else None
         if self.runs.fenced and epoch is None:
-            epoch = series.last_epoch
+            epoch = series.last_epoch or 0
         safe = self.editions.safe.get(edition.checkpoint)
         return Scene(
             limits=self.limits or UNKNOWN_LIMITS,
