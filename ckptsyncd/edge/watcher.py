@@ -71,7 +71,7 @@ class Watcher:
         self._present: bool | None = None
         self._unwatched = False
         self._overflowed = False
-        self._batch: dict[str, Touched] = {}
+        self._last: Touched | None = None
         self._ended, self._end = os.pipe()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
@@ -105,7 +105,7 @@ class Watcher:
         """Look after the root, wait for events so long at most, and post what they hint at."""
         self._seek_root()
         events = self._events(most_seconds if self._present else min(most_seconds, WAIT_SECONDS))
-        self._batch.clear()
+        self._last = None
         for event in events:
             self._heed(event)
         if self._overflowed:
@@ -215,9 +215,12 @@ class Watcher:
         self._touched(Touched(path, arrived, gone, tree=is_directory and not gone))
 
     def _touched(self, hint: Touched) -> None:
-        """Post a hint, but not the same twice in a row for one path of one batch."""
-        if self._batch.get(hint.path) != hint:
-            self._batch[hint.path] = hint
+        """Post a hint, but not the same twice in a row in one batch.
+
+        Only in a row: what came last among several files tells whether a marker is the newest.
+        """
+        if hint != self._last:
+            self._last = hint
             self._post(hint)
 
     def _polled(self, path: str, reason: str) -> None:
