@@ -74,12 +74,13 @@ class Census:
                 if place.kind == "member" and place.unit == unit.name:
                     continue
                 member = unit.members.pop(path)
+                unit.weight = None
                 if place.kind != "member":
                     yield unit, None
                     continue
                 other = self.obtain(place)
                 member.rel = relative(other.name, path)
-                other.members[path] = member
+                other.members[path], other.weight = member, None
                 other.choose(self._layouts, member.rel)
                 other.changed_at = max(other.changed_at, unit.changed_at)
                 other.stirred = max(other.stirred, unit.stirred)

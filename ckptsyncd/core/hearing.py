@@ -174,6 +174,7 @@ def absorb(
 ) -> None:
     """Note what a member is; a change that no event told is as good as an event."""
     member = gaze.census.member(unit, fact.path)
+    unit.weight = unit.weight if member.fact == fact else None
     was_known = member.fact is not None
     if not member.learn(fact, asked, now):
         return

@@ -6,7 +6,6 @@ from ckptsyncd.core.census import ANYTHING
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.gaze import Gaze
 from ckptsyncd.core.hearing import absorb, drop_missing, is_link_beside
-from ckptsyncd.core.layouts.base import step_of
 from ckptsyncd.core.marks import missing_mark
 from ckptsyncd.core.messages import Looked
 from ckptsyncd.core.settle import Held, Parked, Verdict, View, Waits, Whole, judge
@@ -155,6 +154,7 @@ def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) ->
         unit.doubt = 0
     for fact in links:
         unit.members.pop(fact.path, None)
+        unit.weight = None
         gaze.bystanders.touched(fact.path, now, is_pointer=gaze.names_checkpoint(fact))
 
 
@@ -224,13 +224,14 @@ def _whole(gaze: Gaze, unit: Unit, verdict: Whole) -> None:
     unit.told = Settled(
         checkpoint=unit.name,
         series=unit.series,
-        step=step_of(unit.name, unit.layout.step),
+        step=unit.step,
         layout=unit.layout.name,
         evidence=verdict.evidence,
         listing=listing,
         found=unit.is_found,
         copy=verdict.is_copy,
         stale=view.stale,
+        changed_at=unit.changed_at,
     )
     gaze.news.append(unit.told)
 
@@ -248,15 +249,14 @@ def is_going(unit: Unit) -> bool:
 
 def unit_view(unit: Unit) -> UnitView:
     """Return how a unit that is not whole stands, for status."""
-    facts = [m.fact for m in unit.members.values() if m.fact is not None]
     return UnitView(
         checkpoint=unit.name,
         series=unit.series,
-        step=step_of(unit.name, unit.layout.step),
+        step=unit.step,
         layout=unit.layout.name,
         state="parked" if unit.state == "parked" else "writing",
         reason=unit.reason,
-        bytes=sum(fact.size for fact in facts if fact.kind == "file"),
+        bytes=unit.bytes,
         files=len(unit.members),
         since=unit.unsafe_since if unit.unsafe_since is not None else unit.changed_at,
         until=unit.asked_at if unit.asked is not None else unit.until,

@@ -202,8 +202,10 @@ def _broken_off(view: View, patience: Patience) -> Verdict | None:
 
 def _broken(members: Iterable[MemberView]) -> str:
     for member in members:
-        if member.look is not None and member.look.fault:
-            return f"truncated: {member.rel}: {member.look.fault}"
+        fault = member.look.fault if member.look is not None else ""
+        if fault:
+            kind = "" if fault.startswith("unreadable") else "truncated: "
+            return f"{kind}{member.rel}: {fault}"
         fact = member.fact
         if fact.kind == "file" and fact.size == 0 and fits(DATA_FILE, fact.path):
             return f"truncated: {member.rel} is empty"

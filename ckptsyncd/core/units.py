@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ckptsyncd.core.facts import FileFact, FileLook, Listing
-from ckptsyncd.core.layouts.base import Layout, fits
+from ckptsyncd.core.layouts.base import Layout, fits, step_of
 from ckptsyncd.core.sightings import Settled
 from ckptsyncd.core.tree import Scope, parent, root_of
 
@@ -145,6 +145,9 @@ class Unit:
     reason: str = "just seen"
     until: float | None = None
     held_looks: int = 0
+    #: Kept so that status need not count anew what did not change.
+    weight: int | None = None
+    numbered: tuple[Layout, int | None] | None = None
     refusals: int = 0
     is_said_removed: bool = False
 
@@ -167,6 +170,21 @@ class Unit:
             found = self.members[path] = Member(path, relative(self.name, path))
         return found
 
+    @property
+    def step(self) -> int | None:
+        """The training step that its name tells."""
+        if self.numbered is None or self.numbered[0] is not self.layout:
+            self.numbered = (self.layout, step_of(self.name, self.layout.step))
+        return self.numbered[1]
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes its files hold, as far as they were seen."""
+        if self.weight is None:
+            facts = (member.fact for member in self.members.values())
+            self.weight = sum(f.size for f in facts if f is not None and f.kind == "file")
+        return self.weight
+
     def stir(self, seq: int, now: float) -> None:
         """Note that something happened in it."""
         self.stirred = max(self.stirred, seq)
@@ -186,7 +204,7 @@ class Unit:
         """Note that a member is gone; return whether it was one."""
         if self.members.pop(path, None) is None:
             return False
-        self.removed = seq
+        self.removed, self.weight = seq, None
         return True
 
     def unseen(self) -> frozenset[str]:

@@ -245,6 +245,8 @@ PARKED = {
                                    "no trainer_state.json"),
     "broken": (view(PLAIN, A, member("b.pt", fault="zip end record is missing")),
                "truncated: b.pt: zip end record is missing"),
+    "unreadable": (view(PLAIN, member("b.pt", fault="unreadable: mode 0600")),
+                   "b.pt: unreadable: mode 0600"),
     "broken, whatever a user says": (
         replace(view(PLAIN, member("b.pt", fault="bad")), is_explicit=True), "truncated: b.pt"),
     "empty": (view(PLAIN, member("a.pt", size=0), idle=9.0), "truncated: a.pt is empty"),
