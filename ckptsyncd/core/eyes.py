@@ -80,9 +80,7 @@ class Eyes:
         gaze.seq += 1
         if isinstance(message, Touched):
             hearing.touched(gaze, message, now)
-            return
-        gaze.departed = None
-        if isinstance(message, Scanned):
+        elif isinstance(message, Scanned):
             hearing.scanned(gaze, message, now)
         elif isinstance(message, Looked):
             self._looked(message, now)

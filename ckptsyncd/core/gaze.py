@@ -27,6 +27,7 @@ class Departed(NamedTuple):
     ``inode`` is 0 where it was never looked at; ``was_unit``: a directory that was a checkpoint.
     """
 
+    at: float
     was_temporary: bool
     inode: int = 0
     was_unit: bool = False

@@ -8,13 +8,17 @@ from ckptsyncd.core.messages import Scanned, Touched
 from ckptsyncd.core.tree import Place, is_below, name_of, parent, root_of
 from ckptsyncd.core.units import Unit
 
+#: The two halves of a rename are heard within this time. A name that is gone for longer was
+#: removed, and its inode may be that of the next arrival (20 ms later in one trace).
+PAIR_SECONDS = 0.01
+
 # Events -----------------------------------------------------------------------------------------
 
 
 def touched(gaze: Gaze, message: Touched, now: float) -> None:
     """Take in one event."""
-    departed, gaze.departed = gaze.departed, None
-    gaze.heard_at = now
+    departed = gaze.departed if _is_pair(gaze.departed, now) else None
+    gaze.departed, gaze.heard_at = None, now
     path = message.path
     if message.gone:
         _gone(gaze, path, now)
@@ -43,6 +47,10 @@ def touched(gaze: Gaze, message: Touched, now: float) -> None:
         _member_touched(gaze, place, path, now, has_arrived=has_arrived, doubt=doubt)
     else:
         gaze.bystanders.touched(path, now, is_pointer=place.kind == "pointer")
+
+
+def _is_pair(departed: Departed | None, now: float) -> bool:
+    return departed is not None and now - departed.at <= PAIR_SECONDS
 
 
 def _keep_together(gaze: Gaze, path: str) -> None:
@@ -83,7 +91,7 @@ def _gone(gaze: Gaze, path: str, now: float) -> None:
     was_unit = (
         root_of(place.unit) == path and unit_there is not None and len(unit_there.members) > 1
     )
-    gaze.departed = Departed(place.kind in ("temporary", "ignored"), was_unit=was_unit)
+    gaze.departed = Departed(now, place.kind in ("temporary", "ignored"), was_unit=was_unit)
     if place.kind == "veil":
         _unveiled(gaze, path, now)
     elif place.kind != "member":
@@ -100,7 +108,7 @@ def _member_gone(gaze: Gaze, unit: Unit, path: str, now: float) -> None:
     member = unit.members.get(path)
     if member is not None and member.fact is not None:
         was_unit = gaze.departed is not None and gaze.departed.was_unit
-        gaze.departed = Departed(was_temporary=False, inode=member.fact.inode, was_unit=was_unit)
+        gaze.departed = Departed(now, False, inode=member.fact.inode, was_unit=was_unit)
     unit.drop(path, gaze.seq)
     unit.arrived = 0
     gaze.stir(unit, gaze.seq, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ckptsyncd.core.messages import CommitRequested
+from ckptsyncd.core.messages import CommitRequested, Touched, Woken
 from tests.core.stage import Stage, Thing
 
 
@@ -48,6 +48,18 @@ def test_a_rename_within_the_tree_proves_nothing(stage: Stage) -> None:
     stage.write("a.bin")
     stage.run(2)
     stage.rename("a.bin", "b.bin")
+    stage.run(10)
+    assert stage.evidence() == {"b.bin": "quiet"}
+
+
+def test_other_messages_come_between_the_halves_of_a_rename(stage: Stage) -> None:
+    """The two halves of a rename follow each other among events, not among all messages."""
+    stage.write("a.bin")
+    stage.run(2)
+    stage._move("a.bin", "b.bin")
+    stage.hear(Touched("a.bin", gone=True))
+    stage.hear(Woken())
+    stage.hear(Touched("b.bin", arrived=True))
     stage.run(10)
     assert stage.evidence() == {"b.bin": "quiet"}
 
