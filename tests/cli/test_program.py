@@ -13,12 +13,10 @@ import pytest
 from ckptsyncd import __version__
 from ckptsyncd.cli import main
 from ckptsyncd.cli.command import Command
-from ckptsyncd.cli.docs import pages
 from ckptsyncd.cli.lazy import Entry, LazyGroup, loaded
 from ckptsyncd.cli.program import COMMANDS, told
 from ckptsyncd.settings import DEFINITIONS
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
 MINE = ("run", "sync", "status", "drain", "commit", "wait", "config", "demo")
 HEAVY = ("boto3", "botocore", "awscrt", "prometheus_client", "structlog", "ckptsyncd.app")
 
@@ -180,12 +178,6 @@ def test_a_group_of_nothing() -> None:
     group = LazyGroup("x", entries={"a": Entry("ckptsyncd.cli.wait:command", "A.")})
     assert group.get_command(click.Context(group), "b") is None
     assert group.list_commands(click.Context(group)) == ["a"]
-
-
-@pytest.mark.parametrize("name", pages())
-def test_pages_made_from_code_are_up_to_date(name: str) -> None:
-    """What the documentation repeats of the code is what the code says."""
-    assert (DOCS / name).read_text() == pages()[name]
 
 
 def test_the_module_is_the_program() -> None:
