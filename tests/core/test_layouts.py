@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ckptsyncd.core.layouts import BUILT_IN, Layout, step_of
-from ckptsyncd.core.tree import Tree
+from ckptsyncd.core.tree import Tree, is_below, root_of
 from tests.core.stage import Stage
 
 #: Paths of one disk, the checkpoint that each belongs to, and the kind where it is in none.
@@ -84,6 +86,31 @@ def test_places(path: str, expected: str) -> None:
     """A path alone tells where it belongs."""
     place = Tree(BUILT_IN).place(path)
     assert (place.unit if place.kind == "member" else place.kind) == expected
+
+
+COMPONENTS = st.one_of(
+    st.sampled_from([path.rpartition("/")[2] for path, _ in PLACES]),
+    st.sampled_from(["checkpoint-5", "step_1", "42", "epoch=1.ckpt", "x.orbax-checkpoint-tmp"]),
+    st.text(st.characters(blacklist_characters="/\0"), min_size=1, max_size=12),
+).filter(lambda text: text not in (".", ".."))
+
+
+@given(paths=st.lists(st.lists(COMPONENTS, min_size=1, max_size=4).map("/".join), max_size=12))
+def test_places_of_anything(paths: list[str]) -> None:
+    """A member lies in its checkpoint, and what is below a temporary name is in none."""
+    tree = Tree(BUILT_IN)
+    for path in paths:
+        tree.place(path)
+        tree.place(path, is_folder=True)
+    for path in paths:
+        place = tree.place(path)
+        root, folder = root_of(place.unit), path.rpartition("/")[0]
+        if place.kind == "member":
+            assert is_below(path, root) or root.rpartition("/")[0] == folder
+        else:
+            assert place.unit == "" or place.kind in ("temporary", "ignored")
+        if any(".orbax-checkpoint-tmp" in part for part in path.split("/")):
+            assert place.kind in ("temporary", "ignored")
 
 
 STEPS = [

@@ -51,7 +51,7 @@ FILES = Layout(
 
 DIRECTORY = Layout(
     name="directory",
-    read_from="names seen in the wild (see docs/layouts.md)",
+    read_from="names seen in the wild",
     folder=r"(?i:(?:checkpoint|ckpt|step|iter|iteration|epoch|global_step|ep|batch)[-_=]?\d.*|"
     r"(?:checkpoint|ckpt)[-_](?:best|last|latest|final).*)",
 )
@@ -59,7 +59,7 @@ DIRECTORY = Layout(
 #: The same with files that are named for ranks: somebody may be late.
 RANKED = Layout(
     name="directory-ranks",
-    read_from="names seen in the wild (see docs/layouts.md)",
+    read_from="names seen in the wild",
     folder=DIRECTORY.folder,
     signs=(r"(?is:.*(?:rank|shard|worker|node|world_size)[-_]?\d.*)",),
     ranked=True,
@@ -67,7 +67,7 @@ RANKED = Layout(
 
 NUMBERED = Layout(
     name="directory",
-    read_from="names seen in the wild (see docs/layouts.md)",
+    read_from="names seen in the wild",
     folder=r"\d+|(?i:.+[-_=.](?:checkpoint|ckpt|step|iter|epoch)[-_=]?\d+)",
     weak=True,
 )
