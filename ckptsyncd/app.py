@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import secrets
 import signal
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -15,25 +17,29 @@ from queue import SimpleQueue
 from ckptsyncd import __version__
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.documents import MAX_RECORD_BYTES, Restorations
+from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.memory import TABLES, Recalled, recall
 from ckptsyncd.core.messages import (
     Message,
     Overflowed,
+    Reconfigured,
     RootLost,
     StopRequested,
     TrainerEnded,
 )
-from ckptsyncd.core.ports import Store
+from ckptsyncd.core.moves import Move
+from ckptsyncd.core.ports import Expiring
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.core.wishes import Who
-from ckptsyncd.edge.clock import BootClock, ticks
+from ckptsyncd.destination import store_at
+from ckptsyncd.edge.clock import BootClock, monotonic, ticks
 from ckptsyncd.edge.disk import RealDisk
 from ckptsyncd.edge.hands import Hands
 from ckptsyncd.edge.holder import this_process
 from ckptsyncd.edge.lease import ignore_sigio
 from ckptsyncd.edge.ledger import Ledger, scope_of
 from ckptsyncd.edge.lock import Locks, lock_root
-from ckptsyncd.edge.loop import Loop
+from ckptsyncd.edge.loop import Loop, Tap
 from ckptsyncd.edge.notices import Notices
 from ckptsyncd.edge.scanner import Scanner
 from ckptsyncd.edge.scribe import Scribe
@@ -43,16 +49,19 @@ from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
 from ckptsyncd.formats import check
 from ckptsyncd.report.api import Api
 from ckptsyncd.report.last_snapshot import LastSnapshot
+from ckptsyncd.report.latency import CommitLatency
+from ckptsyncd.report.log_lines import secrets_of
 from ckptsyncd.report.logs import Level, Logs
+from ckptsyncd.report.metrics_table import Seen
+from ckptsyncd.report.probes import Probes
+from ckptsyncd.report.series_names import SeriesNames
 from ckptsyncd.report.status_json import DaemonView
 from ckptsyncd.report.systemd import Systemd
-from ckptsyncd.settings import Settings
+from ckptsyncd.report.web import WebServer
+from ckptsyncd.settings import Settings, reloaded
 from ckptsyncd.sources.detect import detected, small_file
 from ckptsyncd.sources.open import Wanted, opened
-from ckptsyncd.stores.azure.options import AzureOptions
-from ckptsyncd.stores.gcs.options import GcsOptions
-from ckptsyncd.stores.open import open_store
-from ckptsyncd.stores.s3.options import S3Options
+from ckptsyncd.stores.counted import CountedStore
 
 #: Signals that a trainer of ours gets as well; SIGINT of a terminal reaches it by itself.
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -77,7 +86,16 @@ class Program:
     watcher: Watcher | None = None
     notices: Notices | None = None
     api: Api | None = None
+    web: WebServer | None = None
+    store: CountedStore = field(init=False)
+    disk: RealDisk = field(init=False)
     logs: Logs = field(init=False)
+    library_log: logging.Handler = field(init=False)
+    systemd: Systemd = field(init=False)
+    probes: Probes = field(init=False)
+    latency: CommitLatency = field(init=False)
+    names: SeriesNames = field(default_factory=SeriesNames)
+    weakness: str = ""
     daemon: DaemonView = field(init=False)
     last_snapshot: LastSnapshot = field(init=False)
     started_at: float = field(init=False)
@@ -88,7 +106,7 @@ class Program:
         settings = self.settings
         ignore_sigio()
         self.started_at = self.clock.now().wall
-        store = store_at(settings.url, settings)
+        self.store = CountedStore(store_at(settings.url, settings), ticks)
         self.locks = lock_root(
             this_process(
                 socket=settings.socket,
@@ -100,9 +118,9 @@ class Program:
         )
         scope = scope_of(settings.dir, settings.url)
         self.ledger = Ledger(Path(settings.state_dir) / "ledger.sqlite", scope)
-        disk = RealDisk(Path(settings.dir), check)
+        self.disk = disk = RealDisk(Path(settings.dir), check)
         brain = self._brain(recall({table: self.ledger.rows(table) for table in TABLES}), disk)
-        hands = Hands(settings.hands, store, disk, self.inbox.put, ticks)
+        hands = Hands(settings.hands, self.store, disk, self.inbox.put, ticks)
         self.scanner = Scanner(disk, self.inbox.put)
         self.scanner.start()
         self.daemon = DaemonView(
@@ -114,14 +132,31 @@ class Program:
             version=__version__,
             node=settings.node,
         )
-        self.logs = Logs(form=settings.log_format, level=settings.log_level)
-        self.last_snapshot = LastSnapshot(self.ledger.apply, self.daemon)
-        taps = (self.logs.log_turn, self.last_snapshot.turn, Systemd(os.environ).turn)
         scribe = Scribe(self.ledger)
+        taps = self._taps()
         self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, scribe, taps)
         if self.ledger.opened:
             now = self.clock.now()
             self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)
+
+    def _taps(self) -> tuple[Tap, ...]:
+        settings = self.settings
+        hidden = secrets_of(os.environ)
+        self.logs = Logs(form=settings.log_format, level=settings.log_level, secrets=hidden)
+        self.library_log = self.logs.adopt_libraries()
+        self.last_snapshot = LastSnapshot(self.ledger.apply, self.daemon)
+        self.systemd = Systemd(os.environ, self.store.progress)
+        self.probes = Probes(self.clock.now, settings.synced_seconds)
+        self.latency = CommitLatency()
+        reports = (self.logs, self.last_snapshot, self.systemd, self.probes, self.latency)
+        return (*(report.turn for report in reports), self._warn_of_lock)
+
+    def _warn_of_lock(self, moves: Sequence[Move], now: Instant, snapshot: Snapshot) -> None:
+        """Say once that a second daemon could not be kept away; known only once the root is."""
+        del moves, snapshot
+        if self.locks.weakness != self.weakness:
+            self.weakness = self.locks.weakness
+            self.logs.say("warning", "lock.weak", now, text=self.weakness)
 
     def _brain(self, recalled: Recalled, disk: RealDisk) -> Brain:
         settings = self.settings
@@ -155,8 +190,56 @@ class Program:
             now=self.clock.now,
             daemon=self.daemon,
             stop_seconds=self.settings.stop_timeout,
+            probe=self.probes.ask,
         )
         self.api.start()
+
+    def serve(self) -> None:
+        """Begin to serve metrics and probes where a port is set; raises UsageError."""
+        settings = self.settings
+        if settings.metrics_port is None:
+            return
+        from ckptsyncd.report.metrics import pages  # noqa: PLC0415 - only where it is served
+
+        served = pages(self._look, self.probes)
+        self.web = WebServer(settings.metrics_host, settings.metrics_port, served, self.clock.now)
+        self.web.start()
+
+    def _look(self) -> Seen:
+        """Return what a scrape reads; safe from any thread."""
+        store = self.store.inner
+        return Seen(
+            snapshot=self.loop.shown,
+            daemon=self.daemon,
+            now=self.clock.now().wall,
+            calls=self.store.calls(),
+            behind=self.probes.behind(),
+            latency=self.latency.histogram,
+            credentials_expire_at=(
+                store.credentials_expire_at() if isinstance(store, Expiring) else None
+            ),
+            longest_hold_seconds=self.disk.longest_hold_seconds,
+            names=self.names,
+        )
+
+    def reload(self, read: Callable[[], Settings]) -> None:
+        """Let other settings hold, as far as they can while it runs, and say what cannot."""
+        now = self.clock.now()
+        self.systemd.reloading(monotonic())
+        try:
+            new = reloaded(self.settings, read())
+        except CkptsyncdError as error:
+            self.logs.say("error", "settings.refused", now, text=str(error), hint=error.hint)
+        else:
+            self.settings = new.settings
+            self.logs.set_level(new.settings.log_level)
+            self.probes.synced_seconds = new.settings.synced_seconds
+            self.inbox.put(Reconfigured(new.settings.policy()))
+            self.logs.say("info", "settings.reloaded", now, changed=", ".join(new.changed))
+            for name in new.kept:
+                reason = "it is part of what was opened at the start; restart to change it"
+                self.logs.say("warning", "settings.kept", now, setting=name, reason=reason)
+        self.systemd.ready()
 
     def listen(self) -> None:
         """Begin to poll the notice sources of this machine."""
@@ -188,6 +271,7 @@ class Program:
         text = "everything that was whole is safe"
         if shown.unsynced_bytes:
             text = f"{shown.unsynced_bytes} bytes of finished checkpoints are not in the store"
+        self.systemd.stopping()
         self.logs.say(level, "daemon.stopped", self.clock.now(), exit_code=code, text=text)
         return code
 
@@ -197,22 +281,28 @@ class Program:
             self.watcher.stop()
         if self.notices is not None:
             self.notices.stop()
-        if self.api is not None:
-            self.api.close()
+        for server in (self.api, self.web):
+            if server is not None:
+                server.close()
         self.scanner.stop(1.0)
         self.last_snapshot.keep(self.clock.now(), self.loop.last())
         self.ledger.close()
         self.locks.release()
+        logging.getLogger().removeHandler(self.library_log)
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot; safe from any thread."""
         return self.loop.shown
 
 
-def run(settings: Settings, command: Sequence[str] = ()) -> int:
+def run(
+    settings: Settings,
+    command: Sequence[str] = (),
+    read_again: Callable[[], Settings] | None = None,
+) -> int:
     """Watch and upload until told to stop; return the exit code (a trainer's own with ``command``).
 
-    Raises UsageError and AlreadyRunning.
+    ``read_again`` reads the settings anew on SIGHUP. Raises UsageError and AlreadyRunning.
     """
     program = Program(settings, has_trainer=bool(command))
     codes: list[int] = []
@@ -224,10 +314,11 @@ def run(settings: Settings, command: Sequence[str] = ()) -> int:
 
     try:
         program.answer()
+        program.serve()
         program.watch()
         program.listen()
         trainer = Trainer(command, ended) if command else None
-        _obey_signals(program, trainer)
+        _obey_signals(program, trainer, read_again)
         code = program.turn()
     finally:
         program.close()
@@ -247,8 +338,13 @@ def sync(settings: Settings) -> int:
         program.close()
 
 
-def _obey_signals(program: Program, trainer: Trainer | None) -> None:
-    """Let the first SIGTERM or SIGINT ask for a stop, and the second end the process at once."""
+def _obey_signals(
+    program: Program, trainer: Trainer | None, read_again: Callable[[], Settings] | None = None
+) -> None:
+    """Let the first SIGTERM or SIGINT ask for a stop, and the second end the process at once.
+
+    SIGHUP reads the settings again, in a thread of its own; a trainer of ours gets it instead.
+    """
     asked: list[int] = []
 
     def stop(number: int, _: object) -> None:
@@ -263,44 +359,16 @@ def _obey_signals(program: Program, trainer: Trainer | None) -> None:
         if number == signal.SIGTERM:
             stop(number, frame)
 
+    def reload(_: int, __: object) -> None:
+        threading.Thread(target=program.reload, args=(read_again,), daemon=True).start()
+
     signal.signal(signal.SIGINT, stop)
+    if read_again is not None:
+        signal.signal(signal.SIGHUP, reload)
     signal.signal(signal.SIGTERM, forward)
     if trainer is not None:
         for number in FORWARDED:
             signal.signal(number, forward)
-
-
-def store_at(url: str, settings: Settings) -> Store:
-    """Return the store of a URL with what the settings say about its kind; nothing is asked yet.
-
-    What is empty is left to the SDK. UsageError where the URL is wrong or the SDK is missing.
-    """
-    return open_store(
-        url,
-        s3=S3Options(
-            endpoint_url=settings.s3_endpoint or None,
-            region=settings.s3_region or None,
-            profile=settings.s3_profile or None,
-            path_style=settings.s3_path_style or None,
-            sse=settings.s3_sse or None,
-            kms_key_id=settings.s3_kms_key_id or None,
-            storage_class=settings.s3_storage_class or None,
-            trust_size=settings.trust_size,
-        ),
-        gcs=GcsOptions(
-            endpoint_url=settings.gcs_endpoint or None,
-            anonymous=settings.gcs_anonymous,
-            user_project=settings.gcs_user_project or None,
-            kms_key_name=settings.gcs_kms_key_name or None,
-            storage_class=settings.gcs_storage_class or None,
-        ),
-        azure=AzureOptions(
-            endpoint_url=settings.azure_endpoint or None,
-            sas_token_file=settings.azure_sas_token_file or None,
-            encryption_scope=settings.azure_encryption_scope or None,
-            access_tier=settings.azure_access_tier or None,
-        ),
-    )
 
 
 def lineages(root: Path) -> dict[str, int]:

@@ -48,6 +48,10 @@ class Client:
         """Return the document of ``docs/status-json.md``."""
         return self._ask({"request": "status"})
 
+    def probe(self, name: str) -> Json:
+        """Return the answer to a probe (``healthz``, ``readyz``, ``synced``): good, and why."""
+        return self._ask({"request": "probe", "name": name})
+
     def drain(self, deadline_seconds: float) -> Json:
         """Ask for a drain that is over in so many seconds; return notice id and deadline."""
         return self._ask({"request": "drain", "deadline_seconds": deadline_seconds})

@@ -47,13 +47,15 @@ MAY_KNOW: dict[str, set[str]] = {
     "recover": {"core", "checksum"},
     "report": {"core"},
     "client": {"core"},
+    "destination": {"core", "settings", "stores"},
     "demo": {"core", "client"},
     "app": {
-        "__init__", "core", "edge", "formats", "stores", "sources", "recover", "report", "settings",
+        "__init__", "core", "destination", "edge", "formats", "stores", "sources", "recover",
+        "report", "settings",
     },
     "cli": {
-        "__init__", "app", "client", "core", "demo", "edge", "recover", "report", "settings",
-        "stores",
+        "__init__", "app", "client", "core", "demo", "destination", "edge", "recover", "report",
+        "settings", "stores",
     },
 }  # fmt: skip
 

@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ckptsyncd.app import store_at
 from ckptsyncd.cli.options import config_option, option
 from ckptsyncd.core.ports import Store
+from ckptsyncd.destination import store_at
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings import BY_NAME, DEFINITIONS, Settings
 from ckptsyncd.settings.gather import gathered, value_of

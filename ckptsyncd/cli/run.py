@@ -57,9 +57,13 @@ def command(context: click.Context, /, config: str | None, **flags: Any) -> None
     if trainer == ():
         msg = "there is no command after --"
         raise UsageError(msg, hint="leave -- away to run without a trainer")
-    settings = load(flags, os.environ, config).settings
+
+    def read_again() -> Settings:
+        return load(flags, os.environ, config).settings
+
+    settings = read_again()
     make_places(settings)
-    context.exit(loaded("ckptsyncd.app:run")(settings, trainer or ()))
+    context.exit(loaded("ckptsyncd.app:run")(settings, trainer or (), read_again))
 
 
 def make_places(settings: Settings) -> None:

@@ -14,10 +14,11 @@ import click
 
 from ckptsyncd.cli.command import Command
 from ckptsyncd.cli.dead import remains
-from ckptsyncd.cli.find import asked, meant
+from ckptsyncd.cli.find import asked, client, meant
 from ckptsyncd.cli.options import socket_options
 from ckptsyncd.client import Json
 from ckptsyncd.errors import DaemonUnreachable
+from ckptsyncd.report.probes import NAMES
 from ckptsyncd.report.status import lines
 from ckptsyncd.report.status_json import FAILING, exit_code, to_json
 from ckptsyncd.report.status_read import from_json
@@ -44,6 +45,11 @@ class Look:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (see docs/status-json.md).")
 @click.option("--watch", is_flag=True, help="Show it again every second, until interrupted.")
+@click.option(
+    "--probe",
+    type=click.Choice(NAMES),
+    help="Ask one question of the daemon, for the health checks of containers.",
+)
 @socket_options
 @click.pass_context
 def command(
@@ -54,6 +60,7 @@ def command(
     *,
     as_json: bool,
     watch: bool,
+    probe: str | None,
 ) -> None:
     """Show what is safe, what is at risk, how fast it goes, and what is wrong.
 
@@ -61,7 +68,12 @@ def command(
 
     Exit code 0: everything that is finished is safe; 6: finished checkpoints are at risk; 5: the
     daemon is dead or the store fails.
+
+    With --probe: 0 where the answer is good (healthz: the loop turns; readyz: the store can be
+    written; synced: no finished work waits for longer than the setting synced_seconds), else 5.
     """
+    if probe is not None:
+        context.exit(probed(probe, socket, config))
     pause = threading.Event()
     while True:
         look = looked(socket, config)
@@ -71,6 +83,13 @@ def command(
         if not watch:
             context.exit(look.code)
         pause.wait(_WATCH_SECONDS)
+
+
+def probed(name: str, socket: str | None, config: str | None) -> int:
+    """Print the daemon's answer to a probe and return the exit code."""
+    answer = client(socket, config).probe(name)
+    click.echo(answer.get("text", ""))
+    return 0 if answer.get("is_good") is True else FAILING
 
 
 def looked(socket: str | None, config: str | None) -> Look:

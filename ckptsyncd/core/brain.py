@@ -29,6 +29,7 @@ from ckptsyncd.core.messages import (
     ObjectStored,
     PieceStored,
     Probed,
+    Reconfigured,
     RecordPut,
     RecordRead,
     Report,
@@ -207,6 +208,15 @@ class Brain:
             self.ending.stop(message.deadline_boot)
         elif isinstance(message, TrainerEnded):
             self.has_trainer = False
+        elif isinstance(message, Reconfigured):
+            self._adopt(message.policy)
+
+    def _adopt(self, policy: Policy) -> None:
+        """Follow other rules from now on, every part of the mind."""
+        self.policy = self.editions.policy = self.runs.policy = policy
+        self.ending.policy = self.beside.policy = policy
+        self.wishes.policy = self.outstanding.policy = policy
+        self.eyes.adopt(policy)
 
     def _answered(self, message: Answer | Report, now: Instant, notes: Notebook) -> None:
         out = self.outstanding.ended(message.errand)

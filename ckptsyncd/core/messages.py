@@ -16,6 +16,7 @@ from ckptsyncd.core.facts import (
     StoreErrorKind,
 )
 from ckptsyncd.core.orders import Errand
+from ckptsyncd.core.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +270,13 @@ class RootLost:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconfigured:
+    """Other rules hold from now on; number of hands and nodes are those of the start."""
+
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
 class Woken:
     """An alarm went off, or the loop overslept (``late_seconds``)."""
 
@@ -306,5 +314,6 @@ Message = (
     | TrainerEnded
     | CommitRequested
     | RootLost
+    | Reconfigured
     | Woken
 )

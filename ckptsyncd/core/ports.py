@@ -7,7 +7,7 @@ or ``OSError`` (disks), and classifies; nobody outside the brain retries, sleeps
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ckptsyncd.core.facts import (
     Begun,
@@ -126,6 +126,18 @@ class Store(Protocol):
 
     def describe(self) -> str:
         """Return the URL and what was found out about the store, for people. No secrets."""
+        ...
+
+
+@runtime_checkable
+class Expiring(Protocol):
+    """A store that knows when its credentials end."""
+
+    def credentials_expire_at(self) -> float | None:
+        """Return when (wall time) credentials end that nobody renews; asks nothing of the store.
+
+        ``None`` where they are renewed by themselves, never end, or do not tell.
+        """
         ...
 
 

@@ -16,7 +16,8 @@ class CheckpointView:
     """One edition as a user sees it. ``retry_at`` is wall time, ``None`` where nothing is due.
 
     ``saved_at`` is the newest mtime of its listing (wall time), ``None`` where that is not known:
-    who waits for a rewritten name compares it with what lies on the disk.
+    who waits for a rewritten name compares it with what lies on the disk. ``is_ahead``: it is
+    finished, not safe, and newer than the recovery point of its series.
     """
 
     checkpoint: str
@@ -33,6 +34,7 @@ class CheckpointView:
     retry_at: float | None
     at_risk: bool
     saved_at: float | None = None
+    is_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +83,19 @@ class Snapshot:
     retries: int
     bytes_sent: int
     store_failing: str
+    orphans: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCalls:
+    """How often a store was called by one verb with one outcome since the program started.
+
+    ``outcome`` is ``done`` or the kind of the StoreError. ``bytes`` are those of calls that were
+    done, ``seconds`` those of all of them.
+    """
+
+    verb: str
+    outcome: str
+    count: int
+    bytes: int
+    seconds: float

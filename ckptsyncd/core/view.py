@@ -45,6 +45,7 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
         retries=brain.trouble.total,
         bytes_sent=brain.rate.bytes_sent,
         store_failing=_failing(brain, now),
+        orphans=len(brain.editions.leftovers.garbage),
     )
 
 
@@ -76,16 +77,16 @@ def _recovery_points(brain: Brain) -> Iterator[RecoveryPoint]:
 def _checkpoints(brain: Brain, now: Instant) -> Iterator[CheckpointView]:
     opened = brain.editions.open.values()
     for edition in sorted(opened, key=brain.wishes.rank_of, reverse=True):
-        yield _of_edition(edition, now)
+        yield _of_edition(brain, edition, now)
     for unit in brain.eyes.views():
         yield _of_unit(brain, unit)
     for row in brain.editions.safe.values():
         yield _of_manifest(row.manifest)
     for edition in brain.editions.aside:
-        yield _of_edition(edition, now)
+        yield _of_edition(brain, edition, now)
 
 
-def _of_edition(edition: Edition, now: Instant) -> CheckpointView:
+def _of_edition(brain: Brain, edition: Edition, now: Instant) -> CheckpointView:
     settled = edition.settled
     until = edition.parked_until
     return CheckpointView(
@@ -102,8 +103,18 @@ def _of_edition(edition: Edition, now: Instant) -> CheckpointView:
         files=len(edition.listing.files),
         retry_at=None if until is None else now.wall + until - now.boot,
         at_risk=edition.is_open,
-        saved_at=edition.listing.saved_at,
+        saved_at=edition.saved_at,
+        is_ahead=edition.is_open and _is_ahead(brain, edition),
     )
+
+
+def _is_ahead(brain: Brain, edition: Edition) -> bool:
+    series = brain.runs.known.get(edition.series)
+    if series is None:
+        return True
+    ranks = [series.rank_in_store(), None if series.best is None else series.best.rank()]
+    newest = max((rank for rank in ranks if rank is not None), default=None)
+    return newest is None or brain.wishes.rank_of(edition) > newest
 
 
 def _of_unit(brain: Brain, unit: UnitView) -> CheckpointView:

@@ -60,6 +60,11 @@ def boot_id() -> str:
     return _BOOT_ID.read_text(encoding="utf-8").strip()
 
 
+def monotonic() -> float:
+    """Return seconds on the clock that the service manager reckons by."""
+    return time.monotonic()
+
+
 def ticks() -> float:
     """Return seconds on a clock that is only good for measuring short durations."""
     return time.perf_counter()

@@ -20,6 +20,7 @@ from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import Message
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.report.listening import listen, peer_uid, remove
+from ckptsyncd.report.probes import Verdict
 from ckptsyncd.report.requests import Desk, Json, answered
 from ckptsyncd.report.status_json import DaemonView
 
@@ -50,10 +51,11 @@ class Api:
         now: Callable[[], Instant],
         daemon: DaemonView,
         stop_seconds: float = 8.0,
+        probe: Callable[[str], Verdict | None] = lambda _: None,
     ) -> None:
-        """Remember where to listen; ``snapshot``, ``post`` and ``now`` are called from threads."""
+        """Remember where to listen; what is given to be called is called from threads."""
         self._path = path
-        self._desk = Desk(snapshot, post, now, daemon, stop_seconds)
+        self._desk = Desk(snapshot, post, now, daemon, stop_seconds, probe)
         self._stopped = threading.Event()
         self._places = threading.BoundedSemaphore(MAX_CLIENTS)
         self._threads: set[threading.Thread] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TextIO, cast
@@ -11,6 +12,11 @@ import structlog
 
 from ckptsyncd.core.words import duration_words, printable, redacted, size_words
 
+_SECRET_NAME = re.compile(
+    r"(?i)SECRET|TOKEN$|PASSW|CONNECTION_STRING|(ACCOUNT|STORAGE|ACCESS|API)_KEY$"
+)
+#: Shorter values are no secrets but flags, and hiding them would eat words (guessed).
+_SHORTEST_SECRET = 8
 _LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
@@ -29,6 +35,17 @@ def logger(file: TextIO, form: str, level: str, secrets: Sequence[str] = ()) -> 
         processors=[structlog.processors.add_log_level, _stamped, clean, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
     )
+
+
+def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of variables that by their names hold secrets, longest first.
+
+    Paths to secrets are none; a connection string hides the keys in it too.
+    """
+    found = {value for name, value in environ.items() if _SECRET_NAME.search(name)}
+    inside = {part.partition("=")[2] for value in found for part in value.split(";") if "=" in part}
+    long = {value for value in found | inside if len(value) >= _SHORTEST_SECRET}
+    return tuple(sorted((v for v in long if not v.startswith("/")), key=len, reverse=True))
 
 
 def adopt_libraries(log: Any) -> logging.Handler:

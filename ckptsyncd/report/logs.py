@@ -8,6 +8,7 @@ secrets are hidden.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any, Literal, TextIO
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.moves import Complained, DaemonMoved, Move, Moved, Recovered, Said
 from ckptsyncd.core.snapshot import Snapshot
-from ckptsyncd.report.log_lines import logger
+from ckptsyncd.report.log_lines import adopt_libraries, logger
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -45,7 +46,10 @@ class _Failing:
 
 
 class Logs:
-    """Writes one line for each move. ``log_turn`` is the tap; it may be called from one thread."""
+    """Writes one line for each move. ``turn`` is the tap and belongs to one thread.
+
+    The other methods may be called by any thread.
+    """
 
     def __init__(
         self,
@@ -59,13 +63,13 @@ class Logs:
 
         ``secrets`` are texts that are hidden wherever they turn up.
         """
-        file = file or sys.stderr
-        self._log = logger(file, form, level, secrets)
+        self._made = (file or sys.stderr, form, secrets)
+        self._log = self._logger(level)
         self._failing: dict[str, _Failing] = {}
         self._moved_at: dict[str, float] = {}
         self._lost = 0
 
-    def log_turn(self, moves: Sequence[Move], now: Instant, snapshot: Snapshot) -> None:
+    def turn(self, moves: Sequence[Move], now: Instant, snapshot: Snapshot) -> None:
         """Write the lines of one turn; the snapshot is not looked at."""
         del snapshot
         for move in moves:
@@ -84,6 +88,18 @@ class Logs:
     def say(self, level: Level, event: str, now: Instant, **fields: Any) -> None:
         """Write one line of somebody else's, such as the start of the program."""
         self._say(level, event, now, **fields)
+
+    def set_level(self, level: str) -> None:
+        """Write lines of this level and above from now on."""
+        self._log = self._logger(level)
+
+    def adopt_libraries(self) -> logging.Handler:
+        """Let libraries warn through this log; the handler is to be removed at the end."""
+        return adopt_libraries(self._log)
+
+    def _logger(self, level: str) -> Any:
+        file, form, secrets = self._made
+        return logger(file, form, level, secrets)
 
     def _moved(self, move: Moved, now: Instant) -> None:
         before = self._moved_at.pop(move.checkpoint, None)

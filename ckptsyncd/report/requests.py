@@ -20,6 +20,7 @@ from ckptsyncd.core.facts import Instant, Notice
 from ckptsyncd.core.messages import CommitRequested, Message, Noticed, StopRequested
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.errors import CkptsyncdError, DaemonUnreachable, PathRefused, UsageError
+from ckptsyncd.report.probes import NAMES, Verdict
 from ckptsyncd.report.status_json import DaemonView, exit_code, to_json
 from ckptsyncd.report.waiting import ForDrain, ForStep, Outcome, Wanted, looked_at
 
@@ -38,6 +39,7 @@ _FIELDS: dict[str, frozenset[str]] = {
     "commit": frozenset({"path"}),
     "wait": frozenset({"checkpoint", "step", "notice_id", "deadline_boot", "timeout_seconds"}),
     "stop": frozenset({"deadline_seconds"}),
+    "probe": frozenset({"name"}),
 }
 
 
@@ -54,6 +56,7 @@ class Desk:
     now: Callable[[], Instant]
     daemon: DaemonView
     stop_seconds: float = 8.0
+    probe: Callable[[str], Verdict | None] = lambda _: None
     waits: threading.BoundedSemaphore = field(
         default_factory=lambda: threading.BoundedSemaphore(MAX_WAITS)
     )
@@ -98,7 +101,18 @@ def _answer(request: Json, desk: Desk, pause: Callable[[], bool]) -> Json:
         seconds = _seconds(request, "deadline_seconds", desk.stop_seconds)
         desk.post(StopRequested(desk.now().boot + seconds))
         return {"deadline_seconds": seconds}
+    if kind == "probe":
+        return _probe(request, desk)
     return to_json(desk.snapshot(), desk.daemon, desk.now().wall)
+
+
+def _probe(request: Json, desk: Desk) -> Json:
+    name = request.get("name")
+    verdict = desk.probe(name) if isinstance(name, str) else None
+    if verdict is None:
+        msg = f"unknown probe; known are {', '.join(NAMES)}"
+        raise UsageError(msg, hint=_DOCUMENTED)
+    return {"is_good": verdict.is_good, "text": verdict.text}
 
 
 def _drain(request: Json, desk: Desk) -> Json:

@@ -77,6 +77,7 @@ def to_json(snapshot: Snapshot, daemon: DaemonView, now: float) -> Json:
         "pieces_stored": snapshot.pieces_stored,
         "retries": snapshot.retries,
         "bytes_sent": snapshot.bytes_sent,
+        "orphans": snapshot.orphans,
     }
 
 

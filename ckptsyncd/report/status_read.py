@@ -46,6 +46,7 @@ def from_json(document: Mapping[str, Any]) -> tuple[Snapshot, DaemonView]:
         retries=top.whole("retries"),
         bytes_sent=top.whole("bytes_sent"),
         store_failing=top.text("store_failing"),
+        orphans=top.whole("orphans"),
     )
     return snapshot, view
 
@@ -91,6 +92,7 @@ def _checkpoint(row: _Row) -> CheckpointView:
         retry_at=row.maybe_number("retry_at"),
         at_risk=row.get("at_risk") is True,
         saved_at=row.maybe_number("saved_at"),
+        is_ahead=row.get("is_ahead") is True,
     )
 
 

@@ -1,14 +1,15 @@
 """The service manager's notification protocol, without a library: one datagram a message.
 
 Nothing is sent, and nothing fails, where no service manager listens. A tap: ``turn`` says that the
-program is ready, keeps the status line up to date, and feeds the watchdog while the loop turns.
+program is ready, keeps the status line up to date, and feeds the watchdog while the loop turns and
+uploads get on: bytes move, or calls of the store return, however badly.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.moves import Move
@@ -19,6 +20,11 @@ from ckptsyncd.report.status import summary
 _STATUS_SECONDS = 1.0
 #: The manual asks for a message in half the time; a quarter forgives one late turn.
 _WATCHDOG_SHARE = 4
+#: Every call of a store ends in an error long before this if nothing moves (time-outs of one wait
+#: are 60 s); what stands still for longer hangs somewhere where only a restart helps (guessed).
+STUCK_SECONDS = 600.0
+#: The manager is asked for so much more than the deadline, for the last lines (guessed).
+_EXTRA_SECONDS = 5.0
 
 
 class Systemd:
@@ -27,8 +33,13 @@ class Systemd:
     ``watchdog_seconds`` is the time without a sign of life after which it restarts us, or ``None``.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        """Take the address (NOTIFY_SOCKET) and the watchdog's time from the environment."""
+    def __init__(self, environ: Mapping[str, str], progress: Callable[[], int] = int) -> None:
+        """Take the address (NOTIFY_SOCKET) and the watchdog's time from the environment.
+
+        ``progress`` returns a number that changes whenever uploads get on.
+        """
+        self._progress = progress
+        self._progressed = (-1, float("-inf"))
         self._address = _address(environ.get("NOTIFY_SOCKET", ""))
         self.watchdog_seconds = _watchdog_seconds(environ)
         self._told_ready = False
@@ -44,10 +55,28 @@ class Systemd:
             self._told_ready = self.ready()
         if now.boot - self._status_at >= _STATUS_SECONDS:
             self._tell_status(summary(snapshot, now.wall), now.boot)
+            self._extend(snapshot, now.wall)
         often = self.watchdog_seconds
         if often is not None and now.boot - self._fed_at >= often / _WATCHDOG_SHARE:
             self._fed_at = now.boot
-            self.watchdog()
+            if not self._is_stuck(snapshot, now.boot):
+                self.watchdog()
+
+    def _extend(self, snapshot: Snapshot, wall: float) -> None:
+        """Ask for the time until the deadline, which the unit's own limit may not know."""
+        deadline = snapshot.notice_deadline_at
+        is_draining = snapshot.state in ("draining", "drained")
+        if is_draining and deadline is not None and wall < deadline < float("inf"):
+            self.extend_timeout(deadline - wall + _EXTRA_SECONDS)
+
+    def _is_stuck(self, snapshot: Snapshot, boot: float) -> bool:
+        """Return whether something is on its way and has not moved for too long."""
+        busy = any(view.state in ("uploading", "sealing") for view in snapshot.checkpoints)
+        reached, since = self._progress(), self._progressed[1]
+        if not busy or reached != self._progressed[0]:
+            self._progressed = (reached, boot)
+            return False
+        return boot - since >= STUCK_SECONDS
 
     def ready(self) -> bool:
         """Say that the program has started; every method returns whether anybody was told."""

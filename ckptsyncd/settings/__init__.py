@@ -2,6 +2,7 @@
 
 from ckptsyncd.settings.load import Loaded, load, load_places
 from ckptsyncd.settings.places import LEDGER, found_sockets, found_state_dirs, make_private
+from ckptsyncd.settings.reload import RELOADABLE, Reload, reloaded
 from ckptsyncd.settings.table import BY_NAME, DEFINITIONS, GROUPS, Definition, Settings
 
 __all__ = [
@@ -9,12 +10,15 @@ __all__ = [
     "DEFINITIONS",
     "GROUPS",
     "LEDGER",
+    "RELOADABLE",
     "Definition",
     "Loaded",
+    "Reload",
     "Settings",
     "found_sockets",
     "found_state_dirs",
     "load",
     "load_places",
     "make_private",
+    "reloaded",
 ]

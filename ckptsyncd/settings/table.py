@@ -155,7 +155,11 @@ class Settings:
     log_level: str = _setting("info", Choice(words=("debug", "info", "warning", "error")), REPORT,
         "Least severe events that are logged.")
     metrics_port: int | None = _setting(None, Count(1, 65535), REPORT,
-        "Serve Prometheus metrics on this port of the loopback address. Default: none.", "9465")
+        "Serve Prometheus metrics and probes on this port. Default: none.", "9465")
+    metrics_host: str = _setting("127.0.0.1", Text("an IP address", r"[0-9.]+|[0-9A-Fa-f:.]+"),
+        REPORT, "Address on which they are served; anybody who reaches it may read them.")
+    synced_seconds: float = _setting(300.0, Duration(0.0, 7 * _DAY), REPORT,
+        "/synced is bad once finished work newer than the recovery point waited this long.")
 
     s3_endpoint: str = _setting("", Text("an http or https URL", r"https?://[^/@\s]+/?"), S3,
         "Endpoint of an S3 store that is not AWS.", '"https://s3.example.com"')

@@ -302,8 +302,8 @@ def run_with(arguments: list[str], code: str) -> subprocess.CompletedProcess[str
 
 
 SHOW = (
-    "app.run = lambda settings, command: print(settings.dir, settings.hands, settings.companions,"
-    " settings.exclude, command) or 42\n"
+    "app.run = lambda settings, command, read_again: print(settings.dir, settings.hands,"
+    " settings.companions, settings.exclude, command) or 42\n"
     "app.sync = lambda settings: print(settings.url) or 6"
 )
 

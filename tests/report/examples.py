@@ -111,6 +111,7 @@ VIEWS = st.builds(
     retry_at=_maybe_time,
     at_risk=st.booleans(),
     saved_at=_maybe_time,
+    is_ahead=st.booleans(),
 )
 POINTS = st.builds(
     RecoveryPoint,
@@ -153,4 +154,5 @@ SNAPSHOTS = st.builds(
     retries=_amount,
     bytes_sent=_amount,
     store_failing=_text,
+    orphans=_amount,
 )

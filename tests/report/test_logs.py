@@ -49,7 +49,7 @@ def logged(*turns: tuple[float, Sequence[Move]], **options: Any) -> list[dict[st
     file = io.StringIO()
     logs = Logs(file, **options)
     for seconds, moves in turns:
-        logs.log_turn(moves, at(seconds), CALM)
+        logs.turn(moves, at(seconds), CALM)
     return [json.loads(line) for line in file.getvalue().splitlines()]
 
 
@@ -137,8 +137,8 @@ def test_a_terminal_gets_words_and_colours() -> None:
     """On a terminal lines are for people, sizes and durations in words."""
     file = Terminal()
     logs = Logs(file)
-    logs.log_turn([moved("uploading")], at(0), CALM)
-    logs.log_turn([moved("safe")], at(125), CALM)
+    logs.turn([moved("uploading")], at(0), CALM)
+    logs.turn([moved("safe")], at(125), CALM)
     text = file.getvalue()
     assert "\x1b[" in text
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
@@ -149,11 +149,11 @@ def test_a_terminal_gets_words_and_colours() -> None:
 def test_the_form_can_be_chosen() -> None:
     """``human`` without a terminal has no colours; ``json`` on a terminal is JSON."""
     file = io.StringIO()
-    Logs(file, form="human").log_turn([moved("safe")], at(0), CALM)
+    Logs(file, form="human").turn([moved("safe")], at(0), CALM)
     assert "\x1b" not in file.getvalue()
     assert not file.getvalue().startswith("{")
     screen = Terminal()
-    Logs(screen, form="json").log_turn([moved("safe")], at(0), CALM)
+    Logs(screen, form="json").turn([moved("safe")], at(0), CALM)
     assert json.loads(screen.getvalue())["event"] == "checkpoint.safe"
 
 
@@ -162,7 +162,7 @@ def test_a_name_cannot_forge_a_line(form: str) -> None:
     """A line break, an escape or a foreign byte in a name stays inside its line, visibly."""
     file = io.StringIO()
     evil = 'a\n{"event": "checkpoint.safe"}\x1b[2J\udcff'
-    Logs(file, form=form).log_turn([moved("parked", checkpoint=evil, reason=evil)], at(0), CALM)
+    Logs(file, form=form).turn([moved("parked", checkpoint=evil, reason=evil)], at(0), CALM)
     text = file.getvalue()
     assert len(text.splitlines()) == 1
     assert "\x1b" not in text
@@ -181,9 +181,9 @@ def test_a_full_disk_does_not_stop_the_daemon() -> None:
     """Lines that cannot be written are counted and told once there is room again."""
     file = Full()
     logs = Logs(file)
-    logs.log_turn([moved("safe"), moved("parked")], at(0), CALM)
+    logs.turn([moved("safe"), moved("parked")], at(0), CALM)
     file.is_full = False
-    logs.log_turn([moved("safe")], at(1), CALM)
+    logs.turn([moved("safe")], at(1), CALM)
     lines = [json.loads(line) for line in file.getvalue().splitlines()]
     assert [line["event"] for line in lines] == ["log.lost", "checkpoint.safe"]
     assert lines[0]["lines"] == 2

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.storage.blob import BlobServiceClient
@@ -47,6 +49,19 @@ def access(account: str, options: AzureOptions, environment: Mapping[str, str]) 
     if sas:
         return Access(url, AzureSasCredential(sas.lstrip("?")))
     return Access(url, default_credential())
+
+
+def expires_at(credential: Any) -> float | None:
+    """Return when a SAS token ends (its ``se``, UTC); ``None`` for every other credential."""
+    if not isinstance(credential, AzureSasCredential):
+        return None
+    told = dict(parse_qsl(credential.signature)).get("se", "")
+    try:
+        # Python 3.10 does not read the Z; a date without a time means its beginning.
+        end = datetime.fromisoformat(told.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return (end if end.tzinfo else end.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def default_credential() -> Any:

@@ -89,6 +89,10 @@ class AzureStore:
             checksum=found.check or "read back",
         )
 
+    def credentials_expire_at(self) -> float | None:
+        """Return when the SAS token ends; ``None`` for all other credentials."""
+        return self._wire.credentials_expire_at()
+
     def begin(self, key: str, size: int, piece_bytes: int, nonce: str) -> Begun:
         """Return what names the blocks of a new upload; nothing is asked of the store."""
         self._check(key)

@@ -14,7 +14,7 @@ from azure.storage.blob import ContainerClient
 from requests.adapters import HTTPAdapter
 
 from ckptsyncd.errors import Refused, UsageError
-from ckptsyncd.stores.azure.credentials import PUBLIC, access
+from ckptsyncd.stores.azure.credentials import PUBLIC, access, expires_at
 from ckptsyncd.stores.azure.faults import classify
 from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.passing import Passing
@@ -39,6 +39,7 @@ class Wire:
         self._options = options
         self._client: ContainerClient | None = None
         self._session: requests.Session | None = None
+        self._credential: Any = None
         self._lock = threading.Lock()
         self._connected()
 
@@ -69,6 +70,10 @@ class Wire:
             self.close()
         raise error
 
+    def credentials_expire_at(self) -> float | None:
+        """Return when the SAS token ends that was found last; ``None`` without one."""
+        return expires_at(self._credential)
+
     def close(self) -> None:
         """Close every idle connection and forget the credentials."""
         with self._lock:
@@ -85,6 +90,7 @@ class Wire:
     def _made(self) -> ContainerClient:
         options = self._options
         found = access(self.account, options, os.environ)
+        self._credential = found.credential
         session = requests.Session()
         adapter = HTTPAdapter(pool_maxsize=MAX_CONNECTIONS, max_retries=0)
         session.mount("https://", adapter)

@@ -82,6 +82,10 @@ class S3Store:
             checksum=found.whole_check or found.piece_check or self._keeper.unchecked(),
         )
 
+    def credentials_expire_at(self) -> float | None:
+        """Return when credentials from the environment end; ``None`` for all others."""
+        return self._wire.credentials_expire_at()
+
     def begin(self, key: str, size: int, piece_bytes: int, nonce: str) -> Begun:
         """Begin a multipart upload that carries the nonce."""
         check_plan(self._limits, key, size, piece_bytes)

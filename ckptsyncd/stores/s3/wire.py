@@ -98,6 +98,17 @@ class Wire:
                     return
                 yield block
 
+    def credentials_expire_at(self) -> float | None:
+        """Return when credentials from the environment end (AWS_CREDENTIAL_EXPIRATION).
+
+        Every other kind that ends is renewed by the SDK, shortly before it is needed again.
+        """
+        credentials = self._session.get_credentials()
+        if getattr(credentials, "method", "") != "env":
+            return None
+        expiry = getattr(credentials, "_expiry_time", None)
+        return None if expiry is None else float(expiry.timestamp())
+
     def close(self) -> None:
         """Close every idle connection."""
         with self._lock:
