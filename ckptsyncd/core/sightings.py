@@ -6,7 +6,7 @@ the brain turns these into uploads. Neither knows how the other works.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ckptsyncd.core.facts import FileFact, Listing
@@ -20,7 +20,8 @@ class Settled:
 
     ``found``: it lay there already when the daemon started, and nobody was seen writing it.
     ``copy``: it is rewritten faster than it uploads; pin it by a stable copy.
-    ``stale``: members older than this save, uploaded with it all the same.
+    ``stale``: members older than this save, uploaded with it all the same. ``changed_at``: when it
+    was last seen to change (boot seconds), 0 where that is not known.
     """
 
     checkpoint: str
@@ -32,6 +33,7 @@ class Settled:
     found: bool = False
     copy: bool = False
     stale: tuple[str, ...] = ()
+    changed_at: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
