@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
+from ckptsyncd.core.bucket import BucketRule, Location
 from ckptsyncd.core.facts import (
     Begun,
     Condition,
@@ -138,6 +139,35 @@ class Expiring(Protocol):
 
         ``None`` where they are renewed by themselves, never end, or do not tell.
         """
+        ...
+
+
+class Situation(Protocol):
+    """What a store's bucket says about itself. Every method asks it once; raises StoreErrors."""
+
+    def location(self) -> Location:
+        """Return where the bucket lies; Refused where the credentials may not know."""
+        ...
+
+    def rules(self) -> tuple[BucketRule, ...]:
+        """Return the enabled rules of its lifecycle; Refused where they may not be read."""
+        ...
+
+    def server_wall(self) -> float | None:
+        """Return the server's clock (seconds since the epoch), ``None`` where it shows none."""
+        ...
+
+    def key_id(self) -> str:
+        """Return by which name we are known there, empty where there is none; asks nobody."""
+        ...
+
+
+@runtime_checkable
+class Situated(Protocol):
+    """A store that can say where it is."""
+
+    def situation(self) -> Situation:
+        """Return what answers for the bucket; nothing is asked yet."""
         ...
 
 

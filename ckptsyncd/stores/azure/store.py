@@ -23,6 +23,7 @@ from ckptsyncd.stores.azure import blobs
 from ckptsyncd.stores.azure.blobs import Blobs, Label, block_id, declared, declared_of, fact_of
 from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.azure.probe import Findings, Probe
+from ckptsyncd.stores.azure.situation import AzureSituation
 from ckptsyncd.stores.azure.wire import Wire
 from ckptsyncd.stores.checks import (
     adds_up,
@@ -184,6 +185,10 @@ class AzureStore:
         """Remove a blob; where the account keeps versions or soft-deleted blobs, they stay."""
         self._check(key)
         self._blobs.delete(self._root + key)
+
+    def situation(self) -> AzureSituation:
+        """Return what answers for the container."""
+        return AzureSituation(self._wire)
 
     def describe(self) -> str:
         """Return the URL, the endpoint, and what the probe found if it was run."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import requests
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import AzureError
 from azure.core.pipeline.transport import RequestsTransport
 from azure.storage.blob import ContainerClient
@@ -73,6 +74,12 @@ class Wire:
     def credentials_expire_at(self) -> float | None:
         """Return when the SAS token ends that was found last; ``None`` without one."""
         return expires_at(self._credential)
+
+    def credential_kind(self) -> str:
+        """Return what is presented: an account's key, a SAS token, or another identity."""
+        if isinstance(self._credential, AzureNamedKeyCredential):
+            return "account key"
+        return "SAS token" if isinstance(self._credential, AzureSasCredential) else "identity"
 
     def close(self) -> None:
         """Close every idle connection and forget the credentials."""

@@ -41,6 +41,7 @@ from ckptsyncd.stores.gcs.options import GcsOptions
 from ckptsyncd.stores.gcs.parts import Parts
 from ckptsyncd.stores.gcs.probe import Findings, Probe
 from ckptsyncd.stores.gcs.sessions import CHUNK_BYTES, Sessions
+from ckptsyncd.stores.gcs.situation import GcsSituation
 from ckptsyncd.stores.gcs.wire import Wire
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.passing import Passing
@@ -217,6 +218,10 @@ class GcsStore:
         """Remove an object; where the bucket keeps versions, they stay."""
         check_key(key, self._limits)
         self._objects.delete(self._root + key)
+
+    def situation(self) -> GcsSituation:
+        """Return what answers for the bucket."""
+        return GcsSituation(self._wire)
 
     def describe(self) -> str:
         """Return the URL, the endpoint, and what the probe found if it was run."""

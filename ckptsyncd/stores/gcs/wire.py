@@ -133,6 +133,19 @@ class Wire:
             except RequestException as error:
                 raise from_exception(asked, error) from None
 
+    def account(self) -> str:
+        """Return the address of the account in use, ``anonymous``, or empty where it is not told.
+
+        Credentials are looked for where that was not done yet; GoogleAuthError becomes Refused.
+        """
+        try:
+            credentials: Any = self._authorized().credentials
+        except GoogleAuthError as error:
+            raise from_exception(Asked("look for credentials", self.bucket), error) from None
+        if isinstance(credentials, AnonymousCredentials):
+            return "anonymous"
+        return str(getattr(credentials, "service_account_email", "") or "")
+
     def close(self) -> None:
         """Close every idle connection and forget the credentials."""
         with self._lock:

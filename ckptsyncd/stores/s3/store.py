@@ -33,6 +33,7 @@ from ckptsyncd.stores.s3.keeping import Keeper
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.probe import beginning_of, whole_params
 from ckptsyncd.stores.s3.reading import NONCE, Reader
+from ckptsyncd.stores.s3.situation import S3Situation
 from ckptsyncd.stores.s3.wire import Params, Wire
 
 #: S3's own limits: "Amazon S3 multipart upload limits" in its user guide.
@@ -219,6 +220,10 @@ class S3Store:
         said = found.in_words() if found else "not tried out yet"
         trust = "; sizes are trusted" if self._options.trust_size else ""
         return f"s3://{self._wire.bucket}/{self._root} at {at}: {said}{trust}"
+
+    def situation(self) -> S3Situation:
+        """Return what answers for the bucket."""
+        return S3Situation(self._wire)
 
     def close(self) -> None:
         """Close the connections; the store can be used again."""

@@ -109,6 +109,14 @@ class Wire:
         expiry = getattr(credentials, "_expiry_time", None)
         return None if expiry is None else float(expiry.timestamp())
 
+    def key_id(self) -> str:
+        """Return the id of the access key in use, empty where there are no credentials."""
+        try:
+            credentials = self._session.get_credentials()
+        except (BotoCoreError, HTTPError):
+            return ""
+        return "" if credentials is None else str(credentials.access_key or "")
+
     def close(self) -> None:
         """Close every idle connection."""
         with self._lock:

@@ -36,6 +36,7 @@ from ckptsyncd.stores.volume.faults import faults
 from ckptsyncd.stores.volume.listing import objects_below, remove_object
 from ckptsyncd.stores.volume.naming import Naming
 from ckptsyncd.stores.volume.probe import Findings, try_out
+from ckptsyncd.stores.volume.situation import VolumeSituation
 from ckptsyncd.stores.volume.tree import WORKROOM, Tree
 from ckptsyncd.stores.volume.workroom import DATA, Workroom, nonce_of
 
@@ -188,6 +189,10 @@ class VolumeStore:
         """Remove a file, and the directories that it leaves empty."""
         check_key(key, self._limits)
         remove_object(self._tree, self._path(key))
+
+    def situation(self) -> VolumeSituation:
+        """Return what answers for the directory."""
+        return VolumeSituation()
 
     def describe(self) -> str:
         """Return the URL, and what was found out if something was written."""
