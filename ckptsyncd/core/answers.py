@@ -110,6 +110,8 @@ def _claim_read(case: Case, message: RecordRead) -> None:
         case.edition.rivals = (taken,)
     elif case.edition.claimed == "yes":
         case.editions.claimed(case.edition, case.scene)
+    else:
+        case.editions.unclaimed(case.edition, case.notes)
 
 
 def _begun(case: Case, message: UploadBegun) -> None:

@@ -129,6 +129,15 @@ class Edition:
         self.reason = reason
         return old
 
+    def is_newer_than(self, other: Edition) -> bool:
+        """Return whether it was surely saved after the other one.
+
+        Its files say so, and it was not seen to change before: the wall clock may have been set,
+        and what was seen late was not saved late.
+        """
+        seen = self.settled.changed_at >= other.settled.changed_at
+        return seen and self.saved_at > other.saved_at
+
     def rank(self, lineage: int, after_step: int) -> tuple[int, int, float, int]:
         """Order editions of a series as ``Manifest.rank`` does, before there is a manifest."""
         step = after_step if self.settled.step is None else self.settled.step

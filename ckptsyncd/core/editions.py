@@ -91,21 +91,23 @@ class Editions:
             for edition in self.open.values()
             if edition.state == "settled" and not edition.began and edition.series == series
         ]
-        newest = max(waiting, key=lambda edition: edition.saved_at)
         for other in waiting:
-            is_older = other.saved_at < newest.saved_at
+            newer = next((edition for edition in waiting if edition.is_newer_than(other)), None)
             waited = now - other.settled_at >= SUPERSEDED_SECONDS
-            if is_older and waited and not other.settled.found:
-                self._drop(other, notes, "superseded", f"{newest.checkpoint} goes first")
+            if newer is not None and waited and not other.settled.found:
+                self._drop(other, notes, "superseded", f"{newer.checkpoint} goes first")
 
     def _rivals(self, edition: Edition) -> tuple[int, ...]:
         """Return the committed editions whose content this one may be, newest first.
 
-        None where what is safe of this name is known. Where the ledger knows this edition's
-        number, only a commit of that number, which the ledger may have missed.
+        Where it is known what is safe of this name: only that one, if it has the same sizes and
+        times (it was brought here again). Where the ledger knows this edition's number: only a
+        commit of that number, which the ledger may have missed.
         """
-        if edition.checkpoint in self.safe:
-            return ()
+        safe = self.safe.get(edition.checkpoint)
+        if safe is not None:
+            is_again = safe.manifest.save_id == edition.save_id
+            return (safe.manifest.edition,) if is_again else ()
         committed = self.catalog.get(names.quoted(edition.checkpoint), set())
         row = self._row(edition)
         if row is not None:
@@ -170,6 +172,16 @@ class Editions:
         for waiting in edition.files.values():
             if not waiting.nonce:
                 waiting.nonce = self.next_nonce()
+
+    def unclaimed(self, edition: Edition, notes: Notebook) -> None:
+        """Believe nothing that the ledger says is stored: the claim came before, and is gone.
+
+        Somebody emptied the bucket.
+        """
+        row = self.recalled.editions.get(edition.save_id)
+        if row is not None:
+            row.objects.clear()
+            notes.ledger.append(memory.forget_objects(edition.save_id))
 
     def _unchanged(self, edition: Edition) -> dict[str, StoredFile]:
         """Return the files that the last safe edition has in the store with the same facts."""

@@ -40,6 +40,9 @@ from ckptsyncd.errors import CkptsyncdError
 MAX_ROW_BYTES = 256 * 1024 * 1024
 
 
+#: Rows of the table ``daemon`` about notices that were outlived start with this.
+HANDLED = "notice "
+
 #: In the order in which they are read back: files belong to editions that must be known.
 TABLES = ("daemon", "safe", "epoch", "garbage", "edition", "intent", "upload", "piece", "object")
 
@@ -202,9 +205,46 @@ def daemon_row(key: str, value: str) -> Remember:
     return Remember("daemon", key, value, durable=True)
 
 
+def handled_row(notice_id: str, source: str, boot_id: str) -> Remember:
+    """Return the order to remember that a notice was outlived: it is not drained again."""
+    return daemon_row(HANDLED + notice_id, _text({"source": source, "boot_id": boot_id}))
+
+
+def forget_handled(notice_id: str) -> Forget:
+    """Return the order to forget that a notice was outlived: the next one is a new one."""
+    return Forget("daemon", HANDLED + notice_id)
+
+
+def handled_notices(daemon: Mapping[str, str], boot_id: str) -> tuple[dict[str, str], list[str]]:
+    """Return id and source of each notice that was outlived in this boot, and the ids of others.
+
+    A row that makes no sense counts as of another boot.
+    """
+    found, others = {}, []
+    for key, text in daemon.items():
+        if not key.startswith(HANDLED):
+            continue
+        try:
+            row = _row(text)
+            is_ours = as_text(row, "boot_id") == boot_id
+            source = as_text(row, "source")
+        except (CkptsyncdError, AssertionError, KeyError, TypeError, ValueError):
+            is_ours, source = False, ""
+        if is_ours:
+            found[key.removeprefix(HANDLED)] = source
+        else:
+            others.append(key.removeprefix(HANDLED))
+    return found, others
+
+
 def forget_upload(save_id: str, path: str) -> ForgetBelow:
     """Return the order to forget a begun upload and its pieces."""
     return ForgetBelow(("intent", "upload", "piece"), _address(save_id, path))
+
+
+def forget_objects(save_id: str) -> ForgetBelow:
+    """Return the order to forget which files of an edition are stored."""
+    return ForgetBelow(("object",), save_id)
 
 
 def forget_edition(save_id: str) -> ForgetBelow:

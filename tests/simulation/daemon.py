@@ -194,7 +194,11 @@ class Daemon:
         if reading.body is not None:
             reading.body.capture()
 
+        era = world.era
+
         def act() -> None:
+            if world.era != era:
+                return
             answer = hands.obey(order, world.calm_store, reading, world.seconds)  # type: ignore[arg-type]
             if isinstance(answer, UploadBegun):
                 world.excused.add(answer.begun.token)

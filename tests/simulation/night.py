@@ -84,6 +84,7 @@ def _accidents(plan: Plan, world: World) -> list[tuple[int, Callable[[Machine], 
         (plan.outages, outage),
         (plan.gone, forget),
         (plan.trainer_deaths, trainer_death),
+        (plan.emptied, world.empty),
         (plan.full, world.fill),
         (plan.lost_pins, world.lose_pin),
         (plan.meddlers, world.meddle),
@@ -260,7 +261,9 @@ def _judge_rest(world: World, machine: Machine, daemon: Daemon) -> None:
     check(set(daemon.brain.editions.safe) <= on_disk, "what is not on the disk is called safe")
     check(not daemon.brain.editions.leftovers.garbage, "begun uploads wait to be dropped")
     if world.plan.limits.can_abandon:
-        left = [b for b in world.calm_store.uploads("") if b.token not in world.excused]
+        wanted = {begun.token for _, row in recalled for begun in row.uploads.values()}
+        excused = world.excused | wanted
+        left = [b for b in world.calm_store.uploads("") if b.token not in excused]
         check(not left, f"begun uploads are left: {left}")
     if len(world.oracle.disks) == 1 and not world.has_lost_rows:
         check(not daemon.brain.runs.fenced, f"fenced by itself: {daemon.brain.runs.fenced}")

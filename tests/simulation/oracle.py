@@ -93,9 +93,21 @@ class Oracle:
     def _manifest(self, key: str, manifest: Manifest) -> None:
         named = names.manifest_key(manifest.checkpoint, manifest.edition)
         check(key == named, f"the manifest at {key} says it is {named}")
+        if self.has_conditions:
+            self._not_again(manifest)
         self.manifests[key] = manifest
         self.restorable(manifest)
         self._claimed(manifest)
+
+    def _not_again(self, manifest: Manifest) -> None:
+        """Judge that nobody began to send a save again, unchanged, after it was committed."""
+        files = self.contents(manifest)
+        claimed = self.written.get(names.claim_key(manifest.checkpoint, manifest.edition), 0)
+        for key, other in self.manifests.items():
+            is_same = (other.checkpoint, other.save_id) == (manifest.checkpoint, manifest.save_id)
+            if is_same and self.written[key] < claimed:
+                text = f"{manifest.checkpoint}@{manifest.edition} is {other.edition} once more"
+                check(self.contents(other) != files, text)
 
     def restorable(self, manifest: Manifest) -> None:
         """Judge that a manifest restores to what really was on a disk, all at one moment."""
@@ -188,6 +200,11 @@ class Oracle:
                 return disk.history.identities.get(identity, set())
         return set()
 
+    def forget(self) -> None:
+        """Take in that somebody emptied the bucket."""
+        self.objects, self.written, self.manifests = {}, {}, {}
+        self.latest, self.epochs, self.judged = {}, {}, {}
+
     def all_restorable(self) -> None:
         """Judge every manifest once more."""
         for manifest in self.manifests.values():
@@ -196,7 +213,7 @@ class Oracle:
     def contents(self, manifest: Manifest) -> Mapping[str, bytes]:
         """Return what restoring it would bring."""
         return {
-            stored.path: self.objects[stored.key]
+            stored.path: self.objects.get(stored.key, b"")
             for stored in manifest.files
             if stored.kind == "file"
         }

@@ -25,7 +25,8 @@ class Plan:
     ``loss``: of events. ``fault``: of store calls that fail, ``late``: of those that time out and
     take effect later. ``zombies``: of a killed daemon's requests that still arrive. ``lag``: the most that an event is late. ``kills``, ``pauses``, ``stops``,
     ``notices``, ``outages``, ``trainer_deaths``: how many. ``gone``: how often the store forgets
-    what was begun. ``full``: how often the ledger's disk is full for a while. ``lost_pins``,
+    what was begun. ``emptied``: how often somebody empties
+    the bucket. ``full``: how often the ledger's disk is full for a while. ``lost_pins``,
     ``meddlers``: how often somebody removes a pin, or opens a file for writing and does not write.
     ``bad_reads``: share of looks at the disk that fail. ``jumps``: of the wall clock. ``strangers``:
     other people's objects under the prefix. ``moves``: how often the run is restored on another
@@ -52,6 +53,7 @@ class Plan:
     outages: int = 0
     gone: int = 0
     trainer_deaths: int = 0
+    emptied: int = 0
     full: int = 0
     lost_pins: int = 0
     meddlers: int = 0
@@ -68,12 +70,12 @@ class Plan:
     def is_calm(self) -> bool:
         """Whether nothing goes wrong in the store, and the daemon is left alone."""
         rough = self.fault or self.late or self.outages or self.gone
-        return not (rough or self.kills or self.stops or self.moves)
+        return not (rough or self.kills or self.stops or self.moves or self.emptied)
 
     @property
     def is_plain_sight(self) -> bool:
         """Whether the daemon can see everything that the trainers do, all the time."""
-        hidden = self.loss or self.overflows or self.pauses or self.kills or self.stops
+        hidden = self.loss or self.overflows or self.pauses or self.kills or self.stops or self.emptied
         hidden = hidden or self.moves or self.trainer_deaths or self.bad_reads or self.jumps
         return not (hidden or self.is_polled) and self.has_lease
 
@@ -109,6 +111,7 @@ def plan_of(seed: int) -> Plan:
         outages=0 if calm else maybe(0.3, 2),
         gone=0 if calm else maybe(0.2, 3),
         trainer_deaths=maybe(0.4, 3),
+        emptied=0 if calm or moves else maybe(0.1, 1),
         full=0 if calm else maybe(0.2, 2),
         lost_pins=maybe(0.2, 3),
         meddlers=maybe(0.3, 6),

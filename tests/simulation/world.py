@@ -72,6 +72,7 @@ class World:
     outage_until: float = 0.0
     full_until: float = 0.0
     has_lost_rows: bool = False
+    era: int = 0
     excused: set[str] = field(default_factory=set)
     queue: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     count: int = 0
@@ -252,6 +253,19 @@ class World:
         """Let somebody remove a pin."""
         if machine.disk.pins:
             del machine.disk.pins[self.weather.choice(machine.disk.held())]
+
+    def empty(self, machine: Machine) -> None:
+        """Empty the bucket while no daemon runs."""
+        if len(self.oracle.disks) > 1 or machine.daemon is None:
+            return
+        if machine.daemon.is_alive:
+            machine.daemon.die()
+        for key in self.calm_store.objects():
+            self.calm_store.delete(key)
+        self.lose_uploads()
+        self.era += 1
+        self.oracle.forget()
+        self.after(1.0, lambda: self.restart(machine))
 
     def fill(self, _: Machine) -> None:
         """Leave no room for the ledger for a while."""
