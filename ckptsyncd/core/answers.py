@@ -253,6 +253,8 @@ def _file_failed(case: Case, message: Failed) -> None:
     edition, order = case.edition, case.order
     waiting = edition.files.get(message.errand.path)
     if waiting is None or not _is_about(order, waiting):
+        if isinstance(order, Begin) and message.ambiguous:
+            case.editions.leftovers.look_for_stray(order.key, case.notes)
         return
     before = waiting.begun
     progress.file_failed(waiting, message)
