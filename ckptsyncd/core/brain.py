@@ -8,18 +8,19 @@ so that a drain can reorder everything that has not started.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ckptsyncd.core import answers
 from ckptsyncd.core.answers import Case
 from ckptsyncd.core.beside import Beside
+from ckptsyncd.core.drain import Drain
 from ckptsyncd.core.editions import Editions
 from ckptsyncd.core.ending import Circumstances, Ending
 from ckptsyncd.core.eyes import Eyes
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.memory import Recalled
+from ckptsyncd.core.foreman import Foreman, note_state
+from ckptsyncd.core.memory import Recalled, forget_handled, handled_notices
 from ckptsyncd.core.messages import (
     Answer,
     Failed,
@@ -36,6 +37,7 @@ from ckptsyncd.core.messages import (
     SourceHeard,
     StopRequested,
     TrainerEnded,
+    TrainerTold,
     Unpinned,
     UploadAbandoned,
     UploadBegun,
@@ -45,25 +47,23 @@ from ckptsyncd.core.messages import (
 from ckptsyncd.core.orders import (
     Begin,
     Errand,
+    Finish,
+    GetSmall,
     HandOrder,
-    Look,
     Order,
-    Scan,
+    PutSmall,
     SetPace,
     Stop,
 )
-from ckptsyncd.core.outstanding import Out, Outstanding, original
+from ckptsyncd.core.outstanding import Out, Outstanding, original, sent_bytes
+from ckptsyncd.core.planner import Planner
 from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.rate import Rate
+from ckptsyncd.core.rate import LARGE_BYTES, Rate
 from ckptsyncd.core.runs import Runs
 from ckptsyncd.core.sightings import CompanionSeen, PointerSeen, Removed, Settled
 from ckptsyncd.core.trouble import Trouble
 from ckptsyncd.core.turn import Notebook, Turn
 from ckptsyncd.core.wishes import Who, Wishes
-
-#: So many orders may be with the scanner at once (guessed: it is one thread, and a pin must not
-#: wait behind many looks).
-SCANNER_SLOTS = 4
 
 #: A single pass gives up after so many failures in a row before the store ever answered (guessed:
 #: with the first pauses of ``retry`` that is some 15 s).
@@ -96,6 +96,9 @@ class Brain:
     rate: Rate = field(default_factory=Rate)
     trouble: Trouble = field(default_factory=Trouble)
     outstanding: Outstanding = field(init=False)
+    planner: Planner = field(init=False)
+    drain: Drain = field(init=False)
+    foreman: Foreman = field(init=False)
     description: str = ""
     pace: int | None = None
     last_event_at: float = 0.0
@@ -113,9 +116,21 @@ class Brain:
         self.runs = Runs(policy, who.host, who.nonce, epochs, self.lineages)
         if not policy.take_over:
             self.runs.fenced = self.recalled.daemon.get("fenced", "")
-        self.ending = Ending(policy, set(self.recalled.daemon))
+        handled, others = handled_notices(self.recalled.daemon, who.boot_id)
+        self.ending = Ending(policy, handled, who.boot_id)
+        self.ending.rows += [forget_handled(notice_id) for notice_id in others]
         self.beside = Beside(policy)
         self.outstanding = Outstanding(policy, self.random)
+        self.planner = Planner(self.ending, self.editions, self.runs, self.rate, self.outstanding)
+        self.drain = Drain(
+            (who.host, who.nonce),
+            self.eyes,
+            self.ending,
+            self.editions,
+            self.runs,
+            self.rate,
+            self.planner,
+        )
         self.wishes = Wishes(
             policy=policy,
             who=who,
@@ -124,8 +139,11 @@ class Brain:
             runs=self.runs,
             beside=self.beside,
             ending=self.ending,
-            rate=self.rate,
+            drain=self.drain,
             is_free=self.outstanding.is_free,
+        )
+        self.foreman = Foreman(
+            self.wishes, self.outstanding, self.planner, self.eyes, self.editions
         )
 
     @property
@@ -150,18 +168,38 @@ class Brain:
         seen = self._circumstances(now)
         self.ending.settle(now.boot, seen, notes)
         code = self.ending.exit_code(now.boot, seen)
-        orders: list[Order] = [*self._scanner_orders(now), *self._hand_orders(now, notes)]
-        pace = None if self.ending.is_hasty else self.policy.bandwidth
-        if pace != self.pace:
-            self.pace = pace
-            orders.insert(0, SetPace(pace))
+        told = self._follow_drain(seen, code, now, notes)
+        orders: list[Order] = [
+            *self.foreman.scanner_orders(now),
+            *self.foreman.hand_orders(now, notes, hasty=self.ending.is_hasty),
+        ]
+        orders = [*self._pace(), *told, *orders]
         if code is not None:
             orders.append(Stop(code))
         return Turn((*notes.ledger, *orders), tuple(notes.moves))
 
+    def _follow_drain(
+        self, seen: Circumstances, code: int | None, now: Instant, notes: Notebook
+    ) -> list[Order]:
+        """Remake the plan, and return what trainer, sources and disk are told of a drain."""
+        orders = self.drain.follow(now, seen, notes)
+        if self.ending.end_drill():
+            self.ending.settle(now.boot, seen, notes)
+            orders += self.drain.follow(now, seen, notes)
+        self.planner.consider(now.boot, self.wishes.known_limits, notes)
+        return orders if code is None else [*orders, *self.drain.stop(now, seen, notes)]
+
+    def _pace(self) -> Iterator[Order]:
+        pace = None if self.ending.is_hasty else self.policy.bandwidth
+        if pace != self.pace:
+            if pace is None:
+                self.rate.forget()
+            self.pace = pace
+            yield SetPace(pace)
+
     def next_alarm(self, now: float) -> float:
         """Return when the next turn is due by the mere passing of time (boot seconds)."""
-        times = [self.ending.next_alarm(self.last_event_at)]
+        times = [self.ending.next_alarm(self.last_event_at), self.drain.next_alarm(now)]
         times += [wait.until for wait in self.outstanding.resting.values()]
         parked = (edition.parked_until for edition in self.editions.open.values())
         times += [time for time in (*parked, self.eyes.next_alarm()) if time is not None]
@@ -185,6 +223,7 @@ class Brain:
             and any(view.until is not None for view in self.eyes.views()),
             fenced=self.runs.fenced,
             last_event_at=self.last_event_at,
+            awaiting=self.drain.is_awaiting(now.boot),
             hopeless=not self.wishes.is_ready and self.trouble.in_a_row >= HOPELESS_FAILURES,
         )
 
@@ -198,7 +237,14 @@ class Brain:
             self._failed(Failed(message.errand, "local", message.error), now, notes)
         elif isinstance(message, Answer | Report):
             self._answered(message, now, notes)
-        elif isinstance(message, Noticed):
+        elif isinstance(message, Reconfigured):
+            self._adopt(message.policy)
+        else:
+            self._told(message, notes)
+
+    def _told(self, message: Message, notes: Notebook) -> None:
+        """Take in what is said about the end: notices, stops, the trainer."""
+        if isinstance(message, Noticed):
             self.ending.notice(message.notice)
         elif isinstance(message, Withdrawn):
             self.ending.withdraw(message.notice_id)
@@ -206,10 +252,10 @@ class Brain:
             self.ending.heard(message.source, message.blind)
         elif isinstance(message, StopRequested):
             self.ending.stop(message.deadline_boot)
+        elif isinstance(message, TrainerTold):
+            self.drain.told_trainer(message.text, notes)
         elif isinstance(message, TrainerEnded):
             self.has_trainer = False
-        elif isinstance(message, Reconfigured):
-            self._adopt(message.policy)
 
     def _adopt(self, policy: Policy) -> None:
         """Follow other rules from now on, every part of the mind."""
@@ -228,30 +274,30 @@ class Brain:
         # Other orders may succeed while one keeps failing: only its own success ends the trouble.
         if isinstance(order, HandOrder) and (has_rested or not self.outstanding.resting):
             self.trouble.ended(notes)
-        if isinstance(message, PieceStored | ObjectStored):
-            self._measure(message, now)
+        self._measure(message, out, now)
         edition = self.editions.open.get((errand.checkpoint, errand.save_id))
         if edition is not None:
             case = Case(self.editions, edition, order, self.wishes.scene(edition, now), notes)
             answers.hear(case, message)
-            self._note_state(edition.checkpoint, edition.save_id, notes)
+            note_state(self.editions, errand, notes)
         else:
             self._answered_beside(message, order, now, notes)
 
-    def _note_state(self, checkpoint: str, save_id: str, notes: Notebook) -> None:
-        edition = self.editions.open.get((checkpoint, save_id))
-        if edition is None or not edition.began or edition.parked_until is not None:
-            return
-        sealing = edition.claimed == "yes" and not edition.files
-        notes.moved(edition, "sealing" if sealing else "uploading")
-
-    def _measure(self, message: PieceStored | ObjectStored, now: Instant) -> None:
+    def _measure(self, message: Answer | Report, out: Out, now: Instant) -> None:
+        """Take in how long something took: bytes, or a request without much of a body."""
+        size = 0
         if isinstance(message, PieceStored):
-            self.pieces_stored += 1
-            self.rate.stored(message.receipt.length, message.seconds, now.boot)
-        elif message.errand.purpose == "whole":
-            self.pieces_stored += 1
-            self.rate.stored(message.fact.size, message.seconds, now.boot)
+            size = message.receipt.length
+        elif isinstance(message, ObjectStored) and message.errand.purpose == "whole":
+            size = message.fact.size
+        elif isinstance(out.order, PutSmall | GetSmall | Begin | Finish):
+            self.rate.answered(now.boot - out.since)
+            return
+        else:
+            return
+        self.pieces_stored += 1
+        self.rate.stored(size, message.seconds, now.boot)
+        self.outstanding.stored(out, size)
 
     def _answered_beside(
         self, message: Answer | Report, order: Order, now: Instant, notes: Notebook
@@ -271,7 +317,7 @@ class Brain:
                 del self.editions.unpins[message.errand]
         elif isinstance(message, UploadBegun):
             self.editions.leftovers.abandon(message.begun, notes)
-        elif self.beside.hear(message, self.runs):
+        elif self.beside.hear(message, self.runs) or self.drain.sent(message.errand):
             return
         elif isinstance(message, RecordRead | RecordPut) and not message.errand.save_id:
             self.runs.hear(message, getattr(order, "data", b""), now, notes)
@@ -282,7 +328,9 @@ class Brain:
             return
         message, order = original(message), out.order
         errand = message.errand
-        self.outstanding.rest(message, now.boot, hasty=self.ending.is_hasty)
+        rest = self.outstanding.rest(message, now.boot, hasty=self.ending.is_hasty)
+        if sent_bytes(order) >= LARGE_BYTES:
+            self.rate.failed(out.since, rest.until)
         if message.kind not in ("changed", "local", "lost", "gone"):
             self.trouble.failed(message, now.wall, notes)
         edition = self.editions.open.get((errand.checkpoint, errand.save_id))
@@ -347,44 +395,3 @@ class Brain:
             self.editions.removed(checkpoint, notes)
             self.runs.forgot(checkpoint)
             self.eyes.forget(checkpoint)
-
-    # Orders -------------------------------------------------------------------------------------
-
-    def _scanner_orders(self, now: Instant) -> Iterator[Order]:
-        busy = self.outstanding.with_scanner()
-        for order in self.wishes.scanner(now):
-            if busy >= SCANNER_SLOTS:
-                return
-            if self.outstanding.is_free(order.errand, now.boot):
-                busy += 1
-                self.outstanding.give(order, now.boot)
-                if isinstance(order, Scan | Look):
-                    self.eyes.ordered(order)
-                yield order
-
-    def _hand_orders(self, now: Instant, notes: Notebook) -> Iterator[Order]:
-        busy = [out.order for out in self.outstanding.with_hands()]
-        free = self.policy.hands - len(busy)
-        if free <= 0:
-            return
-        shares = Counter(self.editions.series_of(order.errand) for order in busy)
-        streams = self.wishes.hands(now, notes)
-        while free > 0 and streams:
-            stream = min(streams, key=lambda s: (s.urgency, shares[s.series]))
-            is_free = self.outstanding.is_free
-            order = next((o for o in stream.orders if is_free(o.errand, now.boot)), None)
-            if order is None:
-                streams.remove(stream)
-                continue
-            free -= 1
-            shares[stream.series] += 1
-            self._hand_out(order, now, notes)
-            yield order
-
-    def _hand_out(self, order: HandOrder, now: Instant, notes: Notebook) -> None:
-        self.outstanding.give(order, now.boot)
-        edition = self.editions.open.get((order.errand.checkpoint, order.errand.save_id))
-        if edition is not None:
-            edition.parked_until = None
-            self.editions.before(order, edition, notes)
-            self._note_state(edition.checkpoint, edition.save_id, notes)

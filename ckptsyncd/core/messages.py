@@ -256,6 +256,13 @@ class TrainerEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class TrainerTold:
+    """The trainer was told of a notice; ``text`` says in which ways, and what went wrong."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommitRequested:
     """A user says that what lies at this path is a whole checkpoint."""
 
@@ -312,6 +319,7 @@ Message = (
     | SourceHeard
     | StopRequested
     | TrainerEnded
+    | TrainerTold
     | CommitRequested
     | RootLost
     | Reconfigured

@@ -17,6 +17,7 @@ POINTERS = OURS + "pointers/"
 EPOCHS = OURS + "epochs/"
 EDITIONS = OURS + "editions/"
 COMPANIONS = OURS + "companions/"
+REPORTS = OURS + "reports/"
 
 #: Longest quoted name that is used as it is; longer ones become a prefix and a hash (guessed: far
 #: below S3's 1,024 bytes a key, and readable in a console).
@@ -70,6 +71,11 @@ def pointers_key(series: str) -> str:
 def epoch_key(series: str, node: int) -> str:
     """Return where the run epoch of one node of a series lies."""
     return f"{EPOCHS}{quoted(series)}.{node}.json"
+
+
+def report_key(host: str, nonce: str, number: int) -> str:
+    """Return where the report of a drain lies; it is never written twice."""
+    return f"{REPORTS}{quoted(host)}.{nonce}.{number}.json"
 
 
 def data_key(checkpoint: str, edition: int, path: str, salt: str = "") -> str:

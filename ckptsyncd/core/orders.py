@@ -270,6 +270,45 @@ class ForgetBelow:
 LedgerOrder = Remember | Forget | ForgetBelow
 
 
+# Orders about a drain ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TellTrainer:
+    """Tell the trainer that this machine will be lost, in the ways that the settings name.
+
+    ``seconds`` from ``told_wall`` on are left for it to save (``None``: not known).
+    """
+
+    source: str
+    text: str
+    seconds: float | None
+    told_wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecallTrainer:
+    """Take back what the trainer was told, as far as that can be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Tell a source that nothing stands in its notice's way any more, if it wants to know."""
+
+    source: str
+    notice_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepReport:
+    """Keep the report of a drain in the state directory."""
+
+    data: bytes
+
+
+DrainOrder = TellTrainer | RecallTrainer | Acknowledge | KeepReport
+
+
 @dataclass(frozen=True, slots=True)
 class SetPace:
     """Send at most so many bytes a second from now on; ``None``: as fast as it goes."""
@@ -284,4 +323,4 @@ class Stop:
     exit_code: int
 
 
-Order = HandOrder | ScannerOrder | LedgerOrder | SetPace | Stop
+Order = HandOrder | ScannerOrder | LedgerOrder | DrainOrder | SetPace | Stop

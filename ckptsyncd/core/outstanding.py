@@ -8,17 +8,20 @@ answers; whichever comes first settles the matter, and the other only frees its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ckptsyncd.core.messages import Answer, Failed, Report
-from ckptsyncd.core.orders import Errand, HandOrder, ScannerOrder
+from ckptsyncd.core.orders import Errand, HandOrder, PutPiece, PutWhole, ScannerOrder
 from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rate import LARGE_BYTES
 from ckptsyncd.core.retry import Wait, after_failure, wait_seconds
 
 #: So many rests are kept before those that are over are dropped (guessed).
 MOST_RESTS = 1000
+#: A stuck order is out this many times more at most (guessed).
+MOST_COPIES = 2
 
 AnyAnswer = TypeVar("AnyAnswer", bound="Answer | Report")
 AnyOrder = TypeVar("AnyOrder", bound="HandOrder | ScannerOrder")
@@ -44,6 +47,8 @@ class Outstanding:
     out: dict[Errand, Out] = field(default_factory=dict)
     copies: Counter[Errand] = field(default_factory=Counter)
     resting: dict[Errand, Wait] = field(default_factory=dict)
+    #: When the latest of the large transfers that have ended well had begun.
+    overtook: float = float("-inf")
 
     def is_free(self, errand: Errand, now: float) -> bool:
         """Return whether an errand is neither under way nor resting."""
@@ -66,8 +71,27 @@ class Outstanding:
             self.copies += Counter()  # drops what is at zero
         return self.out.pop(errand, None)
 
-    def rest(self, message: Failed, now: float, *, hasty: bool) -> None:
-        """Have an errand rest after a failure, longer each time."""
+    def overtaken(self, out: Out) -> bool:
+        """Return whether a large transfer that began later has ended already."""
+        return self.overtook > out.since
+
+    def stored(self, out: Out, size: int) -> None:
+        """Take in that a transfer has ended well: those that began before it are overtaken."""
+        if size >= LARGE_BYTES:
+            self.overtook = max(self.overtook, out.since)
+
+    def again(self, stuck: Iterable[Out]) -> Iterator[HandOrder]:
+        """Yield a copy of each stuck order, if it has not enough of them."""
+        for out in stuck:
+            base = first(out.order.errand)
+            if isinstance(out.order, HandOrder) and self.copies[base] < MOST_COPIES:
+                yield copied(out.order, max(self._attempts(base)) + 1)
+
+    def _attempts(self, base: Errand) -> Iterator[int]:
+        return (errand.attempt for errand in self.out if first(errand) == base)
+
+    def rest(self, message: Failed, now: float, *, hasty: bool) -> Wait:
+        """Have an errand rest after a failure, longer each time; return how long."""
         before = self.resting.get(message.errand)
         pause = wait_seconds(
             1 if before is None else before.attempts + 1,
@@ -78,7 +102,8 @@ class Outstanding:
         )
         if len(self.resting) > MOST_RESTS:
             self.resting = {e: w for e, w in self.resting.items() if w.until > now}
-        self.resting[message.errand] = after_failure(before, now, pause, message.text)
+        rest = self.resting[message.errand] = after_failure(before, now, pause, message.text)
+        return rest
 
     def rested(self, errand: Errand) -> bool:
         """End an errand's rest because it succeeded; return whether it had one."""
@@ -106,3 +131,8 @@ def original(message: AnyAnswer) -> AnyAnswer:
 def copied(order: AnyOrder, attempt: int) -> AnyOrder:
     """Return an order as it is given another time."""
     return replace(order, errand=replace(order.errand, attempt=attempt))
+
+
+def sent_bytes(order: HandOrder | ScannerOrder) -> int:
+    """Return how many bytes of a checkpoint an order sends."""
+    return order.piece.length if isinstance(order, PutPiece | PutWhole) else 0

@@ -59,6 +59,12 @@ class Policy:
     linger_seconds: float = 5.0
     #: The stop is over this long before the deadline (guessed: manifest and latest fit).
     stop_margin_seconds: float = 1.0
+    #: On a notice the trainer is told, and so long is waited for its last checkpoint (guessed: a
+    #: checkpoint of some GB on a local disk), never longer than the plan allows.
+    tells_trainer: bool = False
+    trainer_seconds: float = 30.0
+    #: How long a notice probably comes before the end: what is at risk should fit into it.
+    notice_seconds: float = 30.0
     #: Companions are uploaded at all.
     companions: bool = True
     #: This machine's number among those that write one checkpoint.

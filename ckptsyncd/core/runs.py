@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ckptsyncd.core import memory
 from ckptsyncd.core import series as single
 from ckptsyncd.core.documents import Epoch, Latest, Pointer, Pointers
+from ckptsyncd.core.edition import Edition
 from ckptsyncd.core.facts import Instant, Limits
 from ckptsyncd.core.manifest import Manifest
 from ckptsyncd.core.messages import Failed, RecordPut, RecordRead
@@ -41,6 +42,11 @@ class Runs:
                 series.last_epoch, series.last_nonce = self.epochs[name]
             self.known[name] = series
         return self.known[name]
+
+    def rank_of(self, edition: Edition) -> Rank:
+        """Order editions as their manifests will be ordered."""
+        series = self.of(edition.series)
+        return edition.rank(series.lineage, series.after_step)
 
     def missing(
         self, limits: Limits, now: Instant, *, hasty: bool

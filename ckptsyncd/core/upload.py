@@ -141,7 +141,7 @@ def key_for(edition: Edition, path: str, scene: Scene, salts: int) -> str:
 
 def _file(edition: Edition, progress: FileProgress, scene: Scene) -> Iterator[HandOrder]:
     path = progress.fact.path
-    small = progress.fact.size <= _one_piece(scene)
+    small = progress.fact.size <= one_piece(scene.policy, scene.limits)
     if progress.doubt:
         yield _stat(edition, progress, small=small)
     elif small:
@@ -168,10 +168,10 @@ def _file(edition: Edition, progress: FileProgress, scene: Scene) -> Iterator[Ha
         yield Finish(errand(edition, "finish", path), progress.begun, receipts, only)
 
 
-def _one_piece(scene: Scene) -> int:
+def one_piece(policy: Policy, limits: Limits) -> int:
     """Return up to which size a file goes out in one request: no more than a piece would have."""
-    piece = max(scene.policy.piece_bytes, scene.limits.min_piece_bytes)
-    return min(scene.policy.whole_bytes, piece)
+    piece = max(policy.piece_bytes, limits.min_piece_bytes)
+    return min(policy.whole_bytes, piece)
 
 
 def _stat(edition: Edition, progress: FileProgress, *, small: bool) -> Stat:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from ckptsyncd.core import plan
 from ckptsyncd.core.beside import Beside
+from ckptsyncd.core.drain import Drain
 from ckptsyncd.core.edition import Edition
 from ckptsyncd.core.editions import Editions
 from ckptsyncd.core.ending import Ending
@@ -25,8 +25,8 @@ from ckptsyncd.core.orders import (
     Probe,
     ScannerOrder,
 )
+from ckptsyncd.core.plan import calm_order
 from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.rate import Rate
 from ckptsyncd.core.runs import Runs
 from ckptsyncd.core.series import Rank
 from ckptsyncd.core.turn import Notebook
@@ -38,11 +38,12 @@ UNKNOWN_LIMITS = Limits(1, 1, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """This process, as it signs what it writes."""
+    """This process, as it signs what it writes; ``boot_id`` names the machine's boot."""
 
     host: str
     nonce: str
     version: str
+    boot_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,9 +66,14 @@ class Wishes:
     runs: Runs
     beside: Beside
     ending: Ending
-    rate: Rate
+    drain: Drain
     is_free: Callable[[Errand, float], bool]
     limits: Limits | None = None
+
+    @property
+    def known_limits(self) -> Limits:
+        """What the store can do, as far as it has told."""
+        return self.limits or UNKNOWN_LIMITS
 
     @property
     def is_ready(self) -> bool:
@@ -82,7 +88,7 @@ class Wishes:
             epoch = series.last_epoch or 0
         safe = self.editions.safe.get(edition.checkpoint)
         return Scene(
-            limits=self.limits or UNKNOWN_LIMITS,
+            limits=self.known_limits,
             policy=self.policy,
             host=self.who.host,
             nonce=self.who.nonce,
@@ -98,21 +104,22 @@ class Wishes:
 
     def turns(self, now: Instant) -> list[Edition]:
         """Return the editions that are not resting, in the order of their turns."""
-        ready = [
+        ready = self._ready(now)
+        if self.drain.planner.plan is not None:
+            chosen, given_up = self.drain.planner.turns(ready)
+            return [*chosen, *given_up]
+        return calm_order(ready, self.rank_of)
+
+    def _ready(self, now: Instant) -> list[Edition]:
+        return [
             edition
             for edition in self.editions.open.values()
             if edition.parked_until is None or edition.parked_until <= now.boot
         ]
-        deadline = self.ending.deadline()
-        if self.ending.is_hasty and deadline is not None:
-            left = deadline - now.boot - self.policy.stop_margin_seconds
-            return plan.drain_order(ready, self.rank_of, left, self.rate.per_second())
-        return plan.calm_order(ready, self.rank_of)
 
     def rank_of(self, edition: Edition) -> Rank:
         """Order editions as their manifests will be ordered."""
-        series = self.runs.of(edition.series)
-        return edition.rank(series.lineage, series.after_step)
+        return self.runs.rank_of(edition)
 
     # The scanner --------------------------------------------------------------------------------
 
@@ -137,8 +144,9 @@ class Wishes:
         records = self.runs.missing(self.limits, now, hasty=hasty)
         return [
             Stream(0, "", self._start()),
+            Stream(0, "", iter(self.drain.unsent)),
             Stream(0, "", records),
-            *self._by_series(now, notes),
+            *(self._by_plan(now, notes) if hasty else self._by_series(now, notes)),
             Stream(2, "", self._chores()),
         ]
 
@@ -162,6 +170,12 @@ class Wishes:
             for series, editions in queues.items()
         ]
 
+    def _by_plan(self, now: Instant, notes: Notebook) -> list[Stream]:
+        """Return what fits in the plan's order; what is given up gets hands only after that."""
+        chosen, given_up = self.drain.planner.turns(self._ready(now))
+        turns = [edition for edition in chosen or given_up if edition.pinned]
+        return [Stream(1, "", chain.from_iterable(self._upload(e, now, notes) for e in turns))]
+
     def _upload(self, edition: Edition, now: Instant, notes: Notebook) -> Iterator[HandOrder]:
         if edition.number == 0 and not edition.rivals:
             self.editions.number(edition, notes)
@@ -171,6 +185,8 @@ class Wishes:
                 yield order
 
     def _chores(self) -> Iterator[HandOrder]:
+        if self.ending.is_hasty and self.editions.open:
+            return
         yield from self.editions.leftovers.orders()
         if not self.ending.is_hasty:
             yield from self.beside.companions.values()

@@ -15,7 +15,7 @@ SPOT = Notice("aws-spot", "aws-spot:1", "binding", 1120.0)
 
 def ending(*notices: Notice) -> Ending:
     """Return a mind's end that has heard these notices."""
-    made = Ending(Policy(), set())
+    made = Ending(Policy(), {})
     for notice in notices:
         made.notice(notice)
     return made
