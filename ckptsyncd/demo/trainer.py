@@ -1,7 +1,8 @@
 """A small trainer: ``python -m ckptsyncd.demo.trainer DIR LOG``.
 
 It counts steps and saves ``checkpoint-N`` as the Hugging Face Trainer does: eight files written in
-place, ``trainer_state.json`` last, all but the newest ones removed. It knows nothing of ckptsyncd.
+place, ``trainer_state.json`` last, all but the newest ones removed. It goes on from the newest one
+that it finds. It knows nothing of ckptsyncd.
 
 In LOG, outside of DIR, it writes one JSON object a line: every step, and the SHA-256 of every file
 *before* the file is written, so that the log never knows less than the disk.
@@ -19,6 +20,7 @@ import shutil
 import threading
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,16 +31,17 @@ FILE_SECONDS = 0.08
 
 
 def main() -> None:
-    """Train until killed, or until the last step."""
+    """Train until interrupted, or for so many steps."""
     options = _options()
     options.dir.mkdir(parents=True, exist_ok=True)
-    with options.log.open("a", encoding="utf-8") as log:
+    with suppress(KeyboardInterrupt), options.log.open("a", encoding="utf-8") as log:
         train(options, log, threading.Event())
 
 
 def train(options: argparse.Namespace, log: TextIO, pause: threading.Event) -> None:
-    """Count steps, save every so many of them, keep the newest ones."""
-    for step in range(1, options.last_step + 1):
+    """Count steps from the newest checkpoint on, save every so many of them, keep the newest."""
+    first = _newest(options.dir) + 1
+    for step in range(first, first + options.steps):
         pause.wait(STEP_SECONDS)
         _write(log, event="step", step=step, loss=_loss(step))
         if step % options.every == 0:
@@ -50,7 +53,7 @@ def train(options: argparse.Namespace, log: TextIO, pause: threading.Event) -> N
 def save(root: Path, step: int, weights: int, log: TextIO, pause: threading.Event) -> None:
     """Write the files of one checkpoint, each told to the log first."""
     folder = root / f"checkpoint-{step}"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for name, data in files(step, weights):
         _write(log, event="file", step=step, file=name, sha256=hashlib.sha256(data).hexdigest())
         (folder / name).write_bytes(data)
@@ -95,10 +98,20 @@ def _loss(step: int) -> float:
     return round(2.0 + 8.0 * math.exp(-step / 40.0), 4)
 
 
+def _newest(root: Path) -> int:
+    """Return the step of the newest whole checkpoint, 0 where there is none."""
+    return max(
+        (_step(state.parent) for state in root.glob("checkpoint-*/trainer_state.json")), default=0
+    )
+
+
 def _rotate(root: Path, keep: int) -> None:
-    saved = sorted(root.glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
-    for folder in saved[:-keep]:
+    for folder in sorted(root.glob("checkpoint-*"), key=_step)[:-keep]:
         shutil.rmtree(folder)
+
+
+def _step(folder: Path) -> int:
+    return int(folder.name.rpartition("-")[2])
 
 
 def _json(value: Any) -> bytes:
@@ -118,7 +131,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--keep", type=int, default=2, help="keep so many checkpoints")
     parser.add_argument("--weights", type=int, default=2 * MIB, help="bytes of weights")
     # A trainer whose terminal is gone ends by itself, within minutes.
-    parser.add_argument("--last-step", type=int, default=3000, help="end after so many steps")
+    parser.add_argument("--steps", type=int, default=3000, help="end after so many steps")
     return parser.parse_args()
 
 

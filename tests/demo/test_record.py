@@ -33,9 +33,7 @@ def places(tmp_path: Path) -> Places:
     """Return a story whose trainer saved three times, and where the last save came back."""
     places = Places(tmp_path)
     with places.trainer_log.open("w") as log:
-        options = argparse.Namespace(
-            dir=tmp_path / "root", every=2, keep=2, weights=4096, last_step=7
-        )
+        options = argparse.Namespace(dir=tmp_path / "root", every=2, keep=2, weights=4096, steps=7)
         options.dir.mkdir()
         train(options, log, NoPause())
         save(options.dir, 8, 4096, log, NoPause())
@@ -59,6 +57,17 @@ def test_the_log_tells_what_was_saved_and_what_was_begun(places: Places) -> None
     assert record.saved == {2, 4, 6}
     assert record.unfinished() == [8]
     assert [len(record.files[step]) for step in (2, 4, 6, 8)] == [8] * 4
+
+
+def test_the_trainer_goes_on_where_it_was(places: Places) -> None:
+    """From a restored checkpoint it counts on; from nothing it begins with the first step."""
+    log = places.base / "second.log"
+    with log.open("w") as file:
+        options = argparse.Namespace(dir=places.second_root, every=4, keep=2, weights=4096, steps=2)
+        train(options, file, NoPause())
+    record = read_record(log)
+    assert record.last_step == 8
+    assert record.saved == {8}
 
 
 def test_only_the_newest_saves_stay(places: Places) -> None:
