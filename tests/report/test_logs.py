@@ -14,7 +14,7 @@ import pytest
 
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.moves import Complained, DaemonMoved, Move, Moved, Recovered, Said
-from ckptsyncd.report.log_lines import adopt_libraries, logger
+from ckptsyncd.report.log_lines import adopt_libraries, logger, secrets_of
 from ckptsyncd.report.logs import Logs
 from tests.report.examples import CALM
 
@@ -201,3 +201,30 @@ def test_libraries_speak_through_us() -> None:
     (line,) = [json.loads(text) for text in file.getvalue().splitlines()]
     assert (line["event"], line["library"]) == ("library.warned", "urllib3")
     assert line["text"] == "retry https://[hidden]@h/"
+
+
+def test_the_environments_secrets_are_known_by_their_names() -> None:
+    """Keys, tokens, passwords and what stands in connection strings; never paths or flags."""
+    environ = {
+        "AWS_SECRET_ACCESS_KEY": "s3cr3ts3cr3t",
+        "AWS_SESSION_TOKEN": "/starts/like/a/path",
+        "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
+        "AZURE_STORAGE_CONNECTION_STRING": "AccountName=a;AccountKey=bG9uZ2tleQ==;x=1",
+        "DB_PASSWORD": "short",
+        "HOME": "/home/of-somebody",
+    }
+    assert set(secrets_of(environ)) == {
+        "s3cr3ts3cr3t",
+        "AccountName=a;AccountKey=bG9uZ2tleQ==;x=1",
+        "bG9uZ2tleQ==",
+    }
+
+
+def test_the_level_may_change() -> None:
+    """After a reload lines of the new level are written, and those below it are not."""
+    file = io.StringIO()
+    logs = Logs(file, form="json", level="error")
+    logs.say("info", "one", at(0))
+    logs.set_level("info")
+    logs.say("info", "two", at(0))
+    assert [json.loads(line)["event"] for line in file.getvalue().splitlines()] == ["two"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.report.systemd import Systemd
+from ckptsyncd.report.systemd import STUCK_SECONDS, Systemd
 from tests.report.examples import BUSY, CALM, NOW
 
 
@@ -117,3 +117,50 @@ def test_a_full_queue_does_not_hold_up_the_loop(manager: tuple[socket.socket, st
 def test_whose_watchdog_it_is(environ: dict[str, str], seconds: float | None) -> None:
     """Only a watchdog that is meant for this process is fed."""
     assert Systemd(environ).watchdog_seconds == seconds
+
+
+def busy_turns(progress: Callable[[], int], server: socket.socket, address: str) -> list[bool]:
+    """Return whether the watchdog was fed at the beginning, half-way to stuck, and beyond."""
+    environ = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "8000000"}
+    systemd = Systemd(environ, progress)
+    fed = []
+    for seconds in (0.0, STUCK_SECONDS / 2, STUCK_SECONDS + 1):
+        systemd.turn([], at(seconds), BUSY)
+        fed.append("WATCHDOG=1" in heard(server))
+    return fed
+
+
+def test_a_stuck_upload_starves_the_watchdog(manager: tuple[socket.socket, str]) -> None:
+    """With something on its way and no byte moving for ten minutes, a restart is asked for."""
+    server, address = manager
+    assert busy_turns(lambda: 7, server, address) == [True, True, False]
+
+
+def test_slow_progress_feeds_the_watchdog(manager: tuple[socket.socket, str]) -> None:
+    """However slow bytes move and however often calls fail, only standing still is stuck."""
+    server, address = manager
+    numbers = iter(range(10))
+    assert busy_turns(lambda: next(numbers), server, address) == [True, True, True]
+
+
+def test_an_idle_daemon_is_not_stuck(manager: tuple[socket.socket, str]) -> None:
+    """Between two checkpoints nothing moves for hours, and the watchdog is fed."""
+    server, address = manager
+    systemd = Systemd({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "8000000"}, lambda: 7)
+    for seconds in (0.0, 2 * STUCK_SECONDS):
+        heard(server)
+        systemd.turn([], at(seconds), CALM)
+        assert "WATCHDOG=1" in heard(server)
+
+
+def test_a_drain_asks_for_its_time(manager: tuple[socket.socket, str]) -> None:
+    """While draining the manager is asked to wait for the deadline; without one it is not."""
+    server, address = manager
+    systemd = Systemd({"NOTIFY_SOCKET": address})
+    draining = replace(BUSY, state="draining", notice_deadline_at=NOW + 90)
+    systemd.turn([], at(0), draining)
+    assert "EXTEND_TIMEOUT_USEC=95000000" in heard(server)
+    systemd.turn([], at(2), replace(draining, notice_deadline_at=None))
+    systemd.turn([], at(4), replace(draining, notice_deadline_at=float("inf")))
+    systemd.turn([], at(6), replace(draining, notice_deadline_at=NOW))
+    assert not [text for text in heard(server) if text.startswith("EXTEND")]

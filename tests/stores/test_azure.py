@@ -7,10 +7,15 @@ from itertools import count
 
 import pytest
 
+from ckptsyncd.core.ports import Expiring
+from ckptsyncd.checksum import crc64nvme
+from ckptsyncd.core.facts import Piece
+from ckptsyncd.core.ports import Store
 from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.azure.store import AzureStore
+from ckptsyncd.stores.memory import BytesBody
 from tests.emulators import AzureServer
-from tests.stores.conformance import Behind, Conformance
+from tests.stores.conformance import NONCE, Behind, Conformance, some_bytes, upload
 
 _numbers = count()
 
@@ -34,3 +39,47 @@ class TestAzurite(Conformance):
     def behind(self, store: AzureStore, azurite_server: AzureServer) -> Behind:
         """Look with a plain client."""
         return lambda: azurite_server.objects(store._root)
+
+
+@pytest.mark.parametrize(
+    ("token", "end"),
+    [
+        ("sv=2022-11-02&se=2030-01-02T03%3A04%3A05Z&sig=x", 1893553445.0),
+        ("se=2030-01-02&sig=x", 1893542400.0),
+        ("se=whenever&sig=x", None),
+        ("sig=x", None),
+    ],
+)
+def test_a_sas_token_tells_when_it_ends(token: str, end: float | None) -> None:
+    """The end of a SAS token is read from it, without asking anybody."""
+    store = AzureStore("account", "container", options=AzureOptions(sas_token=token))
+    assert isinstance(store, Expiring)
+    assert store.credentials_expire_at() == end
+    store.close()
+
+    def test_a_begun_upload_is_found_again(self, store: Store, behind: Behind) -> None:
+        """A begun upload is a nonce and nothing else: there is nothing to find, nothing visible."""
+        begun = store.begin("run/a", 2000, 1000, NONCE)
+        assert begun.token == NONCE
+        store.put_piece(begun, Piece(0, 0, 1000), BytesBody(some_bytes(1000)))
+        assert list(store.uploads("")) == []
+        assert list(store.list("")) == []
+        assert behind() == {}
+
+    def test_abandoning_leaves_blocks_that_nobody_sees(self, store: Store, behind: Behind) -> None:
+        """abandon changes nothing, and says so in the limits: a new upload of the key just works."""
+        assert not store.limits.can_abandon
+        begun = store.begin("dropped", 2000, 1000, NONCE)
+        store.put_piece(begun, Piece(0, 0, 1000), BytesBody(some_bytes(1000)))
+        store.abandon(begun)
+        assert behind() == {}
+        data = some_bytes(1500, seed=3)
+        again = store.begin("dropped", len(data), 1000, "other")
+        store.finish(again, upload(store, again, data), crc64nvme(data), create_only=True)
+        assert behind() == {"dropped": data}
+
+    def reopened(self, store: Store) -> Store:
+        """Return the store as another process would open it."""
+        assert isinstance(store, AzureStore)
+        wire = store._wire
+        return AzureStore(wire.account, wire.container, store._root, store._options)
