@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ckptsyncd.core.brain import Brain
-from ckptsyncd.core.foreman import SPARE_HANDS
 from ckptsyncd.core.facts import Listing, Piece
+from ckptsyncd.core.foreman import SPARE_HANDS
 from ckptsyncd.core.messages import Failed, Message, Touched, UploadBegun, Woken
 from ckptsyncd.core.orders import (
     Forget,
