@@ -46,16 +46,18 @@ MAY_KNOW: dict[str, set[str]] = {
     "sources": {"core"},
     "recover": {"core", "checksum"},
     "report": {"core"},
+    "check": {"core"},
     "client": {"core"},
     "destination": {"core", "settings", "stores"},
+    "residence": {"core", "settings", "sources", "stores"},
     "demo": {"core", "client"},
     "app": {
         "__init__", "core", "destination", "edge", "formats", "stores", "sources", "recover",
-        "report", "settings",
+        "report", "residence", "settings",
     },
     "cli": {
-        "__init__", "app", "client", "core", "demo", "destination", "edge", "recover", "report",
-        "settings", "stores",
+        "__init__", "app", "check", "client", "core", "demo", "destination", "edge", "formats",
+        "recover", "report", "residence", "settings", "sources", "stores",
     },
 }  # fmt: skip
 
@@ -70,7 +72,7 @@ GUESTS: dict[str, set[str]] = {
     "click": {"cli"},
     "structlog": {"report", "app"},
     "prometheus_client": {"report.metrics"},
-    "inotify_simple": {"edge.watcher"},
+    "inotify_simple": {"edge.watcher", "edge.premises"},
     "awscrt": {"checksum", "stores.s3"},
     "tomli": {"settings"},
 }

@@ -27,6 +27,9 @@ COMMANDS: dict[str, Entry] = {
         "ckptsyncd.cli.restore:command", "Bring a checkpoint from a store into a directory."
     ),
     "verify": Entry("ckptsyncd.cli.verify:command", "Compare a store with its manifests."),
+    "check": Entry(
+        "ckptsyncd.cli.check:command", "Say what would keep checkpoints from being safe."
+    ),
     "config": Entry("ckptsyncd.cli.config:command", "Print a sample config, or what holds now."),
     "demo": Entry("ckptsyncd.cli.demo:command", "Show the whole story in one terminal."),
 }

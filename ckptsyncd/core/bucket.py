@@ -24,6 +24,8 @@ class Location:
     @property
     def words(self) -> str:
         """The place for people."""
+        if self.provider == "file":
+            return "a mounted volume"
         if not self.regions:
             return f"{self.name} (it does not tell its region)"
         several = ", ".join(self.regions)

@@ -31,6 +31,24 @@ WITHOUT_EVENTS = {
     0x786F4256: "vboxsf",
 }
 
+#: Local ones, for people.
+LOCAL = {
+    0xEF53: "ext4",
+    0x58465342: "XFS",
+    0x9123683E: "btrfs",
+    0x2FC12FC1: "ZFS",
+    0x01021994: "tmpfs",
+    0x794C7630: "overlayfs",
+    0xF2F52010: "F2FS",
+    0x4D44: "vfat",
+}
+
+
+def name_of(place: str | int) -> str:
+    """Return the file system's name, its number where it is none that we know; raises OSError."""
+    magic = magic_of(place)
+    return WITHOUT_EVENTS.get(magic) or LOCAL.get(magic) or f"file system {magic:#x}"
+
 
 def magic_of(place: str | int) -> int:
     """Return the type number of the file system that holds a path or an open descriptor.

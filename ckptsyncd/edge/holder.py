@@ -61,13 +61,18 @@ def this_process(
     return Holder(
         pid=os.getpid(),
         host=network.gethostname(),
-        container=container_of(_read("/proc/self/cgroup"), _read("/proc/self/mountinfo")),
+        container=this_container(),
         socket=socket,
         state_dir=state_dir,
         watch_root=watch_root,
         url=url,
         started_at=started_at,
     )
+
+
+def this_container() -> str:
+    """Return the short id of the container that this process runs in, or nothing."""
+    return container_of(_read("/proc/self/cgroup"), _read("/proc/self/mountinfo"))
 
 
 def container_of(cgroup: str, mountinfo: str) -> str:

@@ -26,11 +26,12 @@ UPLOAD = "Uploading"
 NOTICE = "Interruptions and stopping"
 NODES = "Several machines"
 REPORT = "Reports"
+RESIDENCY = "Where bytes may lie"
 S3 = "S3"
 GCS = "Google Cloud Storage"
 AZURE = "Azure Blob"
-#: Groups that say how a store is reached and what it keeps with the objects.
-STORES = (S3, GCS, AZURE)
+#: Groups that say how a store is reached, where it may be and what it keeps with the objects.
+STORES = (RESIDENCY, S3, GCS, AZURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,9 @@ class Settings:
         "A file whose appearance is an interruption notice.", '"/run/interruption"')
     stop_timeout: float = _setting(8.0, Duration(0.0, _DAY), NOTICE,
         "Time between SIGTERM and the kill that follows (Docker kills after 10s).")
+    kill_after: float | None = _setting(None, Duration(0.0, _DAY), NOTICE,
+        "When the platform kills after SIGTERM (terminationGracePeriodSeconds), for "
+        "'ckptsyncd check' to compare with stop_timeout.", '"90s"')
     linger_seconds: float = _setting(_RULES.linger_seconds, Duration(0.0, _DAY), NOTICE,
         "After SIGTERM stay this long after the last change, within the stop timeout.")
     exit_when_drained: bool = _setting(False, Switch(), NOTICE,
@@ -160,6 +164,17 @@ class Settings:
         REPORT, "Address on which they are served; anybody who reaches it may read them.")
     synced_seconds: float = _setting(300.0, Duration(0.0, 7 * _DAY), REPORT,
         "/synced is bad once finished work newer than the recovery point waited this long.")
+
+    allowed_regions: tuple[str, ...] = _setting((), Many(Text("a region, host or 'file'")),
+        RESIDENCY, "Regions that a bucket may lie in; a store that tells no region is allowed by "
+        "its host's name, a volume by 'file'.", '["ca-central-1", "northamerica-northeast1"]')
+    country: str = _setting("", Text("an ISO 3166 code", r"[A-Z]{2}"), RESIDENCY,
+        "Country that a bucket must lie in; regions named in allowed_regions need not.", '"CA"')
+    egress: str = _setting("any", Choice(words=("any", "same-continent", "same-region")), RESIDENCY,
+        "How far from this machine's own region the bucket may be.")
+    machine_region: str = _setting("", Text("such as aws:eu-west-1", r"(aws|gcp|azure):[a-z0-9-]+"),
+        RESIDENCY, "Cloud and region of this machine where its metadata does not tell.",
+        '"aws:ca-central-1"')
 
     s3_endpoint: str = _setting("", Text("an http or https URL", r"https?://[^/@\s]+/?"), S3,
         "Endpoint of an S3 store that is not AWS.", '"https://s3.example.com"')

@@ -102,34 +102,35 @@ def _aws(
     wanted: Wanted, _surroundings: Surroundings, environment: Mapping[str, str]
 ) -> tuple[Source, ...]:
     """Return EC2's keys behind one door."""
-    is_v6 = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "").lower() == "ipv6"
-    default = _ADDRESS_V6 if is_v6 else _ADDRESS
-    url = wanted.metadata_url or environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or default
-    read = _seconds(environment, "AWS_METADATA_SERVICE_TIMEOUT", READ_SECONDS)
-    connect = _seconds(environment, "AWS_METADATA_SERVICE_TIMEOUT", CONNECT_SECONDS)
-    imds = Imds(
-        Wire(url, connect_seconds=connect, read_seconds=read),
-        v1_fallback=wanted.aws_v1_fallback and not _on(environment, "AWS_EC2_METADATA_V1_DISABLED"),
-        disabled=_on(environment, "AWS_EC2_METADATA_DISABLED"),
-    )
     return aws_keys(
-        imds,
+        imds_of(wanted, environment),
         lead_seconds=wanted.lead_seconds,
         hook_seconds=wanted.aws_hook_seconds,
         legacy=wanted.aws_legacy,
     )
 
 
+def imds_of(wanted: Wanted, environment: Mapping[str, str]) -> Imds:
+    """Return EC2's door as the SDK's variables say it is; raises UsageError for a wrong one."""
+    is_v6 = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "").lower() == "ipv6"
+    default = _ADDRESS_V6 if is_v6 else _ADDRESS
+    url = wanted.metadata_url or environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or default
+    read = _seconds(environment, "AWS_METADATA_SERVICE_TIMEOUT", READ_SECONDS)
+    connect = _seconds(environment, "AWS_METADATA_SERVICE_TIMEOUT", CONNECT_SECONDS)
+    return Imds(
+        Wire(url, connect_seconds=connect, read_seconds=read),
+        v1_fallback=wanted.aws_v1_fallback and not _on(environment, "AWS_EC2_METADATA_V1_DISABLED"),
+        disabled=_on(environment, "AWS_EC2_METADATA_DISABLED"),
+    )
+
+
 def _gcp(
     wanted: Wanted, _surroundings: Surroundings, environment: Mapping[str, str]
 ) -> tuple[Source, ...]:
-    """Return Google's keys; the address is a number, so that no DNS is needed."""
-    names = ("GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP")
-    named = next((environment[name] for name in names if environment.get(name)), _ADDRESS)
-    read = _seconds(environment, "GCE_METADATA_TIMEOUT", READ_SECONDS)
+    """Return Google's keys."""
     strict = environment.get("GCE_METADATA_MTLS_MODE", "").lower() == "strict"
     return gcp_keys(
-        Wire(wanted.metadata_url or named, read_seconds=read),
+        google_wire(wanted, environment),
         preemption_seconds=wanted.gcp_preemption_seconds,
         terminate_seconds=wanted.gcp_terminate_seconds,
         lead_seconds=wanted.lead_seconds,
@@ -137,12 +138,25 @@ def _gcp(
     )
 
 
+def google_wire(wanted: Wanted, environment: Mapping[str, str]) -> Wire:
+    """Return the way to Google's metadata; the address is a number, so that no DNS is needed."""
+    names = ("GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP")
+    named = next((environment[name] for name in names if environment.get(name)), _ADDRESS)
+    read = _seconds(environment, "GCE_METADATA_TIMEOUT", READ_SECONDS)
+    return Wire(wanted.metadata_url or named, read_seconds=read)
+
+
+def azure_wire(wanted: Wanted) -> Wire:
+    """Return the way to Azure's metadata."""
+    return Wire(wanted.metadata_url or _ADDRESS)
+
+
 def _azure(
     wanted: Wanted, surroundings: Surroundings, _environment: Mapping[str, str]
 ) -> tuple[Source, ...]:
     """Return Azure's events; several pods of one machine share its five requests a second."""
     source = Azure(
-        Wire(wanted.metadata_url or _ADDRESS),
+        azure_wire(wanted),
         interval_seconds=2.0 if "kubernetes" in surroundings.layers else 1.0,
         lead_seconds=wanted.lead_seconds,
         acknowledges=wanted.azure_acknowledges,

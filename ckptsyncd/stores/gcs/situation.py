@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from requests.models import Response
 
-from ckptsyncd.core.bucket import BucketRule, Location
+from ckptsyncd.core.bucket import BucketRule, Location, Provider
 from ckptsyncd.core.regions import SEVERAL
 from ckptsyncd.errors import Never, Refused
 from ckptsyncd.stores.gcs.wire import Wire
@@ -35,7 +35,7 @@ class GcsSituation:
         regions = tuple(str(region).lower() for region in pair) or SEVERAL.get(name)
         if regions is None:
             regions = (name,) if name else ()
-        provider = "gcp" if self._host.endswith(_HOSTS) else ""
+        provider: Provider = "gcp" if self._host.endswith(_HOSTS) else ""
         return Location(provider, regions, name or self._host)
 
     def rules(self) -> tuple[BucketRule, ...]:
