@@ -7,10 +7,9 @@ from itertools import count
 
 import pytest
 
-from ckptsyncd.core.ports import Expiring
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import Piece
-from ckptsyncd.core.ports import Store
+from ckptsyncd.core.ports import Expiring, Store
 from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.azure.store import AzureStore
 from ckptsyncd.stores.memory import BytesBody
@@ -40,6 +39,33 @@ class TestAzurite(Conformance):
         """Look with a plain client."""
         return lambda: azurite_server.objects(store._root)
 
+    def test_a_begun_upload_is_found_again(self, store: Store, behind: Behind) -> None:
+        """A begun upload is a nonce and nothing else: there is nothing to find, nothing visible."""
+        begun = store.begin("run/a", 2000, 1000, NONCE)
+        assert begun.token == NONCE
+        store.put_piece(begun, Piece(0, 0, 1000), BytesBody(some_bytes(1000)))
+        assert list(store.uploads("")) == []
+        assert list(store.list("")) == []
+        assert behind() == {}
+
+    def test_abandoning_leaves_blocks_that_nobody_sees(self, store: Store, behind: Behind) -> None:
+        """Abandoning changes nothing, as the limits say; a new upload of the key just works."""
+        assert not store.limits.can_abandon
+        begun = store.begin("dropped", 2000, 1000, NONCE)
+        store.put_piece(begun, Piece(0, 0, 1000), BytesBody(some_bytes(1000)))
+        store.abandon(begun)
+        assert behind() == {}
+        data = some_bytes(1500, seed=3)
+        again = store.begin("dropped", len(data), 1000, "other")
+        store.finish(again, upload(store, again, data), crc64nvme(data), create_only=True)
+        assert behind() == {"dropped": data}
+
+    def reopened(self, store: Store) -> Store:
+        """Return the store as another process would open it."""
+        assert isinstance(store, AzureStore)
+        wire = store._wire
+        return AzureStore(wire.account, wire.container, store._root, store._options)
+
 
 @pytest.mark.parametrize(
     ("token", "end"),
@@ -56,30 +82,3 @@ def test_a_sas_token_tells_when_it_ends(token: str, end: float | None) -> None:
     assert isinstance(store, Expiring)
     assert store.credentials_expire_at() == end
     store.close()
-
-    def test_a_begun_upload_is_found_again(self, store: Store, behind: Behind) -> None:
-        """A begun upload is a nonce and nothing else: there is nothing to find, nothing visible."""
-        begun = store.begin("run/a", 2000, 1000, NONCE)
-        assert begun.token == NONCE
-        store.put_piece(begun, Piece(0, 0, 1000), BytesBody(some_bytes(1000)))
-        assert list(store.uploads("")) == []
-        assert list(store.list("")) == []
-        assert behind() == {}
-
-    def test_abandoning_leaves_blocks_that_nobody_sees(self, store: Store, behind: Behind) -> None:
-        """abandon changes nothing, and says so in the limits: a new upload of the key just works."""
-        assert not store.limits.can_abandon
-        begun = store.begin("dropped", 2000, 1000, NONCE)
-        store.put_piece(begun, Piece(0, 0, 1000), BytesBody(some_bytes(1000)))
-        store.abandon(begun)
-        assert behind() == {}
-        data = some_bytes(1500, seed=3)
-        again = store.begin("dropped", len(data), 1000, "other")
-        store.finish(again, upload(store, again, data), crc64nvme(data), create_only=True)
-        assert behind() == {"dropped": data}
-
-    def reopened(self, store: Store) -> Store:
-        """Return the store as another process would open it."""
-        assert isinstance(store, AzureStore)
-        wire = store._wire
-        return AzureStore(wire.account, wire.container, store._root, store._options)

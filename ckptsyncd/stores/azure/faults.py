@@ -6,6 +6,7 @@ row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from azure.core import exceptions as sdk
@@ -94,6 +95,9 @@ BY_CLASS: tuple[tuple[type[Exception], Verdict], ...] = (
     (Exception, _ACTED),
 )
 
+#: How Azurite says Md5Mismatch: as an InvalidOperation with this text.
+_MISMATCH = re.compile(r"contentMD5 doesn't match")
+
 
 def classify(asked: Asked, error: Exception) -> StoreError:
     """Return the store error that an error of the SDK stands for."""
@@ -104,6 +108,8 @@ def classify(asked: Asked, error: Exception) -> StoreError:
     status = int(answer.status_code)
     code = code_of(error)
     verdict = BY_CODE.get(code) or BY_STATUS.get(status) or _by_range(status)
+    if _MISMATCH.search(str(error)):
+        verdict = _DIGEST
     if verdict.kind is Missing:
         verdict = Verdict(asked.absent)
     wait_seconds = seconds_of(answer.headers.get("Retry-After"))
