@@ -23,7 +23,7 @@ from ckptsyncd.core.facts import (
     Receipt,
 )
 from ckptsyncd.core.ports import Store
-from ckptsyncd.errors import Again, Gone, Lost, Missing, Never, StoreError
+from ckptsyncd.errors import Again, Gone, Lost, Missing, Never
 from ckptsyncd.stores.memory import BytesBody
 
 NONCE = "0123456789abcdef"
@@ -392,13 +392,10 @@ class Conformance:
         begun = store.begin("gone", len(data), store.limits.max_piece_bytes, NONCE)
         receipts = upload(store, begun, data)
         abandoned(store, begun)
-        with pytest.raises(self.gone_means):
+        with pytest.raises(Gone):
             store.put_piece(begun, Piece(0, 0, len(data)), BytesBody(data))
-        with pytest.raises(self.gone_means):
+        with pytest.raises(Gone):
             store.finish(begun, receipts, crc64nvme(data), create_only=True)
-
-    #: What an abandoned upload is answered with; a server with a fault of its own says otherwise.
-    gone_means: type[StoreError] = Gone
 
     def test_finishing_twice_leaves_one_object(self, store: Store, behind: Behind) -> None:
         """The second finish succeeds, is Gone or is Lost; the object is ours and whole."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -106,7 +107,8 @@ class S3Store:
         check_piece(begun, piece, body)
         check = self._keeper.found().piece_check
         part = {"UploadId": begun.token, "PartNumber": piece.index + 1}
-        sent = self._keeper.send("upload_part", begun.key, body, check, part)
+        with self._asked_again(begun):
+            sent = self._keeper.send("upload_part", begun.key, body, check, part)
         token = f"{sent.answer.get('ETag', '')} {sent.told.get('ChecksumCRC32C', '')}".strip()
         return Receipt(piece.index, piece.length, sent.compared(begun.key, body), token)
 
@@ -234,16 +236,25 @@ class S3Store:
         return self._wire.ask(verb, begun.key, Key=key, UploadId=begun.token, **extra)
 
     def _complete(self, begun: Begun, ordered: Sequence[Receipt], extra: Params) -> Params:
-        """Complete the upload; drop it where its parts are refused, Gone where it is not known.
-
-        Ceph answers 500 for an upload that it does not know, however often it is asked.
-        """
+        """Complete the upload; drop it where its parts are refused."""
         parts = {"Parts": [_part(receipt) for receipt in ordered]}
         try:
-            return self._about(begun, "complete_multipart_upload", MultipartUpload=parts, **extra)
+            with self._asked_again(begun):
+                return self._about(
+                    begun, "complete_multipart_upload", MultipartUpload=parts, **extra
+                )
         except Gone:
             self.abandon(begun)
             raise
+
+    @contextmanager
+    def _asked_again(self, begun: Begun) -> Iterator[None]:
+        """Raise Gone instead of an Again that would come for ever.
+
+        Ceph and moto answer 500 for an upload that they do not know; asked for its parts, they say.
+        """
+        try:
+            yield
         except Again as error:
             if status_of(error) == 500:  # noqa: PLR2004
                 self._about(begun, "list_parts")
