@@ -162,7 +162,8 @@ def seaweedfs(weed: str, folder: Path) -> Iterator[S3Server]:
         f"-volume.port={volume}", f"-volume.port.grpc={volume_grpc}",
         "-volume.max=0", "-volume.minFreeSpace=1",
         "-filer", f"-filer.port={filer}", f"-filer.port.grpc={filer_grpc}",
-        "-s3", f"-s3.port={s3}", f"-s3.port.grpc={s3_grpc}", "-s3.port.iceberg=0",
+        "-s3", f"-s3.port={s3}", f"-s3.port.grpc={s3_grpc}",
+        "-s3.port.iceberg=0", "-s3.port.lance=0",
         f"-s3.config={config}",
     ]  # fmt: skip
     server = S3Server("seaweedfs", f"http://127.0.0.1:{s3}", "bucket")
