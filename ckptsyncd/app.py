@@ -41,6 +41,7 @@ from ckptsyncd.edge.ledger import Ledger, scope_of
 from ckptsyncd.edge.lock import Locks, lock_root
 from ckptsyncd.edge.loop import Loop, Tap
 from ckptsyncd.edge.notices import Notices
+from ckptsyncd.edge.reaper import Reaper
 from ckptsyncd.edge.scanner import Scanner
 from ckptsyncd.edge.scribe import Scribe
 from ckptsyncd.edge.trainer import Trainer
@@ -312,6 +313,8 @@ def run(
         for message in (TrainerEnded(), Overflowed(), StopRequested(float("inf"))):
             program.inbox.put(message)
 
+    if os.getpid() == 1:
+        Reaper().start()
     try:
         program.answer()
         program.serve()
