@@ -1,4 +1,4 @@
-"""A directory keeps every promise, and a disk that fails is told, never torn."""
+"""A directory keeps every promise, whichever way its file system lets it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ckptsyncd.core.ports import Store
+from ckptsyncd.stores.volume.probe import Findings
 from ckptsyncd.stores.volume.store import VolumeStore
 from tests.stores.conformance import Behind, Conformance
 
@@ -46,3 +47,15 @@ class TestVolumeReadBack(TestVolume):
     def store(self, tmp_path: Path) -> VolumeStore:
         """Return a store that reads back."""
         return VolumeStore(str(tmp_path / "durable"), read_back=True)
+
+
+class TestVolumeWithoutLinks(TestVolume):
+    """The suite on a file system that has locks and no hard links."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> VolumeStore:
+        """Return a store that was told so."""
+        known = Findings(
+            links=False, renames=True, locks=True, writes_anywhere=True, file_system="vfat"
+        )
+        return VolumeStore(str(tmp_path / "durable"), findings=known)

@@ -51,15 +51,19 @@ class VolumeStore:
     An object's version is its content's; its nonce is an extended attribute where there are any.
     """
 
-    def __init__(self, path: str, *, read_back: bool | None = None) -> None:
+    def __init__(
+        self, path: str, *, read_back: bool | None = None, findings: Findings | None = None
+    ) -> None:
         """Take an absolute path.
 
         ``read_back``: read every object from the volume again before it gets its name; unset, only
-        where a program (FUSE) stands behind the volume.
+        where a program (FUSE) stands behind the volume. ``findings``: what the file system can do
+        where that is known already; unset, it is tried out.
         """
         self._tree = Tree(path)
         self._work = Workroom(self._tree)
         self._read_back = read_back
+        self._known = findings
         self._ready: tuple[Findings, Naming] | None = None
         self._lock = threading.Lock()
         self._limits = Limits(
@@ -204,7 +208,7 @@ class VolumeStore:
             if self._ready is None:
                 self._tree.prepare()
                 with self._tree.workroom() as workroom:
-                    findings = try_out(self._tree.path, workroom)
+                    findings = self._known or try_out(self._tree.path, workroom)
                 self._ready = (findings, Naming(self._tree, findings))
             return self._ready
 

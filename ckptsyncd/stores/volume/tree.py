@@ -91,6 +91,9 @@ class Tree:
         with faults(self.path):
             try:
                 return os.open(self.path, _DIRECTORY)
+            except NotADirectoryError:
+                msg = f"{self.path} is no directory"
+                raise Never(msg, hint="name a directory in the URL") from None
             except FileNotFoundError:
                 if self._prepared:
                     raise self._vanished() from None
