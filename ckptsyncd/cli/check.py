@@ -88,15 +88,16 @@ def _loaded(flags: Mapping[str, Any], config: str | None) -> Loaded:
     try:
         return load(flags, os.environ, config)
     except UsageError:
-        known = {} if flags.get("dir") or flags.get("url") else _of_daemon(config)
+        named = flags.get("dir") or flags.get("url")
+        known = {} if named else _of_daemon(flags.get("socket"), config)
         if not known:
             raise
     return load({**flags, **known}, os.environ, config)
 
 
-def _of_daemon(config: str | None) -> dict[str, str]:
+def _of_daemon(socket: str | None, config: str | None) -> dict[str, str]:
     """Return where the daemon of this machine works, alive or dead; nothing where there is none."""
-    found = meant(None, config)
+    found = meant(socket, config)
     try:
         told = asked(found)
     except DaemonUnreachable:

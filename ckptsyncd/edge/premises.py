@@ -65,7 +65,7 @@ def premises(root: str, target: str, *, polls: bool) -> Premises:
 
 def watching(root: str) -> Watching:
     """Watch every directory once, as the daemon does, and end the watches again."""
-    limit = _LIMIT.read_text(encoding="ascii").strip() if _LIMIT.exists() else ""
+    limit = _LIMIT.read_text(encoding="utf-8").strip() if _LIMIT.exists() else ""
     most = int(limit) if limit.isdecimal() else None
     try:
         inotify = INotify()
@@ -130,7 +130,7 @@ class _Counted:
             self._sizes[place.unit] += fact.size
         if self.newest is None or fact.mtime_ns > self.newest.mtime_ns:
             self.newest = fact
-        if not os.access(absolute(self._root, fact.path), os.R_OK):
+        if not os.access(absolute(self._root, fact.path), os.R_OK, effective_ids=True):
             self._unreadable.append(fact.path)
         if fact.path.endswith(".json"):
             heapq.heappush(self._documents, (fact.mtime_ns, fact.path))
