@@ -199,10 +199,9 @@ class Blobs:
                 offset=offset, length=length, max_concurrency=1
             ),
         )
-        if loader.size != length:
-            msg = (
-                f"{name}: {length} bytes from {offset} were asked for, the store has {loader.size}"
-            )
+        total = int(str(loader.properties.content_range).rpartition("/")[2])
+        if offset + length > total:
+            msg = f"{name}: {length} bytes from {offset} were asked for, the store has {total}"
             raise Never(msg, hint="the blob is not what its manifest says")
         blocks = loader.chunks()
         left = length
