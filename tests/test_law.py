@@ -75,6 +75,7 @@ GUESTS: dict[str, set[str]] = {
     "inotify_simple": {"edge.watcher", "edge.premises"},
     "awscrt": {"checksum", "stores.s3"},
     "tomli": {"settings"},
+    "tomllib": {"settings"},  # of the standard library from Python 3.11 on
 }
 
 MODULES = sorted(HOUSE.rglob("*.py"))

@@ -76,7 +76,7 @@ class Bars:
         if not self._is_terminal:
             self._write_line(text)
             return
-        width = get_terminal_size().columns - 1
+        width = (get_terminal_size().columns or 80) - 1  # 0: Python 3.10, where nobody knows
         self._out.write(
             f"\r\x1b[K{bar(self._there + self._moved, self._total)} {text}"[: width + 4]
         )

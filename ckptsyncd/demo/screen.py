@@ -16,6 +16,8 @@ from ckptsyncd.core.words import printable
 Picture = Callable[[Json, int], Sequence[str]]
 
 _TONES = {"title": "1;36", "typed": "1", "good": "32", "bad": "31;1", "dim": "2"}
+#: What a terminal counts as that does not know its size (Python 3.10 then says 0).
+_WIDTH, _HEIGHT = 80, 24
 #: Options of a command that is shown begin on a new line.
 _INDENT = "      "
 
@@ -75,7 +77,8 @@ class Screen:
     def _draw(self, document: Json) -> None:
         """Draw over the last picture in one write, so that it does not flicker."""
         size = get_terminal_size()
-        lines = list(self.picture(document, size.columns - 3))[: max(size.lines - 2, 1)]
+        width, height = size.columns or _WIDTH, size.lines or _HEIGHT
+        lines = list(self.picture(document, width - 3))[: max(height - 2, 1)]
         up = f"\x1b[{self.drawn}F" if self.drawn else ""
         self.drawn = len(lines)
         self.out.write(up + "".join(f"  {line}\x1b[K\n" for line in lines) + "\x1b[J")
