@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ _LOCK = "lock"
 _MAX_HOLDER_BYTES = 65536
 #: Against those who only ask, who are never many (guessed).
 _TRIES = 1000
+_MOMENT_SECONDS = 0.002
 #: What file systems say that cannot lock a directory (NFS: it wants it open for writing).
 _NO_LOCKS = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -168,13 +170,15 @@ def _locked(number: int) -> bool:
     Who only asks whether there is a holder (``state_holder``) has a shared lock for some
     microseconds, and must not keep a daemon from starting.
     """
+    moment = threading.Event()
     for _ in range(_TRIES):
         if _flocked(number, fcntl.LOCK_EX):
             return True
         if not _flocked(number, fcntl.LOCK_SH):
             return False
         fcntl.flock(number, fcntl.LOCK_UN)
-        os.sched_yield()
+        # On a busy machine whoever asks may lose the processor with its lock in hand.
+        moment.wait(_MOMENT_SECONDS)
     return False
 
 

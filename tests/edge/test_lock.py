@@ -146,14 +146,15 @@ def test_who_only_asks_does_not_keep_a_daemon_from_starting(tmp_path: Path) -> N
     )
     me = holder(tmp_path)
     lock_root(me).release()
-    asker = subprocess.Popen([sys.executable, "-c", code, me.state_dir], stdout=subprocess.PIPE)
-    assert asker.stdout is not None
-    asker.stdout.readline()
-    for _ in range(200):
-        lock_root(me).release()
-    asker.kill()
-    asker.wait()
-    asker.stdout.close()
+    arguments = [sys.executable, "-c", code, me.state_dir]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE) as asker:
+        assert asker.stdout is not None
+        asker.stdout.readline()
+        try:
+            for _ in range(200):
+                lock_root(me).release()
+        finally:
+            asker.kill()
 
 
 def test_a_planted_symlink_is_not_followed(tmp_path: Path, root: Path) -> None:
