@@ -39,13 +39,16 @@ class TrainerCommand(Command):
     short_help="Watch a directory and upload its checkpoints.",
     examples=(
         "ckptsyncd run /data/run s3://bucket/run",
-        "ckptsyncd run /data/run s3://bucket/run -- torchrun train.py",
+        "ckptsyncd run /data/run s3://bucket/run --restore -- torchrun train.py",
     ),
 )
 @settings_options
 @click.pass_context
 def command(context: click.Context, /, config: str | None, **flags: Any) -> None:
     """Watch DIR and upload every finished checkpoint to URL until told to stop.
+
+    With --restore and an empty DIR, the newest whole checkpoint of every series is brought back
+    first; where URL holds none it starts all the same, where none is whole it ends with code 4.
 
     With CMD the trainer is started too: signals are passed on to it, its end is followed by a last
     upload, and its exit code is the program's.
@@ -63,6 +66,8 @@ def command(context: click.Context, /, config: str | None, **flags: Any) -> None
 
     settings = read_again()
     make_places(settings)
+    if settings.restore:
+        loaded("ckptsyncd.cli.comeback:restored_first")(settings)
     context.exit(loaded("ckptsyncd.app:run")(settings, trainer or (), read_again))
 
 

@@ -92,6 +92,8 @@ class Settings:
     url: str = _setting("", Text("a URL: s3://, gs://, az:// or file://"), WHERE,
         "Destination, such as s3://bucket/run or file:///mnt/volume/run.",
         '"s3://bucket/run"', positional=True)
+    restore: bool = _setting(False, Switch(), WHERE,
+        "Where the watch root holds no checkpoint, 'run' restores before it watches.")
     exclude: tuple[str, ...] = _setting((), Many(Text("a glob below the watch root")), WHERE,
         "Paths that are never looked at, as globs relative to the watch root.",
         '["*.tmp", "wandb/**"]')
