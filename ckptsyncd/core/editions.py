@@ -100,18 +100,18 @@ class Editions:
     def _rivals(self, edition: Edition) -> tuple[int, ...]:
         """Return the committed editions whose content this one may be, newest first.
 
-        Where it is known what is safe of this name: only that one, if it has the same sizes and
-        times (it was brought here again). Where the ledger knows this edition's number: only a
-        commit of that number, which the ledger may have missed.
+        Where the ledger knows this edition's number: only a commit of that number, which the
+        ledger may have missed. Where it is known what is safe of this name: what was committed
+        since, and that one itself if it has the same sizes and times (it was brought here again).
         """
-        safe = self.safe.get(edition.checkpoint)
-        if safe is not None:
-            is_again = safe.manifest.save_id == edition.save_id
-            return (safe.manifest.edition,) if is_again else ()
         committed = self.catalog.get(names.quoted(edition.checkpoint), set())
-        row = self._row(edition)
+        row, safe = self._row(edition), self.safe.get(edition.checkpoint)
         if row is not None:
             return (row.number,) if row.number in committed else ()
+        if safe is not None:
+            is_again = safe.manifest.save_id == edition.save_id
+            least = safe.manifest.edition + (not is_again)
+            committed = {number for number in committed if number >= least}
         return tuple(sorted(committed, reverse=True))
 
     def series_of(self, errand: Errand) -> str:
