@@ -95,7 +95,7 @@ def _adopt(case: Case) -> None:
 
 
 def _claimed(case: Case, message: RecordPut) -> None:
-    if message.errand.index != case.edition.number:
+    if message.errand.index != case.edition.number or case.edition.claimed == "yes":
         return
     case.edition.claimed = "yes"
     case.editions.claimed(case.edition, case.scene)
@@ -103,7 +103,7 @@ def _claimed(case: Case, message: RecordPut) -> None:
 
 def _claim_read(case: Case, message: RecordRead) -> None:
     taken = case.edition.number
-    if message.errand.index != taken:
+    if message.errand.index != taken or case.edition.claimed == "yes":
         return
     if progress.claim_read(case.edition, message.data):
         case.editions.renumber(case.edition, case.notes)
@@ -243,10 +243,10 @@ def failed(case: Case, message: Failed, now: float) -> None:
 
 
 def _doubt(edition: Edition, purpose: str) -> None:
-    if purpose == "claim":
-        edition.claimed = "doubt"
-    else:
+    if purpose == "seal":
         edition.sealed = "doubt"
+    elif edition.claimed != "yes":
+        edition.claimed = "doubt"
 
 
 def _file_failed(case: Case, message: Failed) -> None:
