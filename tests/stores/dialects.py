@@ -53,12 +53,12 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it came; ``expects`` a go-ahead before its body."""
+    """One request as it came; the names of its headers in lower case."""
 
     method: str
     path: str
     size: int
-    expects: bool
+    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,9 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         fault = self.server.dialect.fault(self.command, self.path)
         with self.server.lock:
-            expects = "Expect" in self.headers
-            self.server.requests.append(Request(self.command, self.path, len(body), expects))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            request = Request(self.command, self.path, len(body), headers)
+            self.server.requests.append(request)
         if fault is None or fault.after or fault.cut:
             try:
                 with self.server.lock:

@@ -359,5 +359,51 @@ def test_small_bodies_do_not_wait_for_a_go_ahead() -> None:
     with speaking(FULL) as (store, server):
         store.put_whole("small", BytesBody(some_bytes(3000)), NONCE, create_only=True)
         store.put_whole("large", BytesBody(some_bytes(3_000_000)), NONCE, create_only=True)
-        expects = {one.path: one.expects for one in server.requests if one.size >= 3000}
+        large = [one for one in server.requests if one.size >= 3000]
+        expects = {one.path: "expect" in one.headers for one in large}
         assert expects == {"/bucket/pre/fix/small": False, "/bucket/pre/fix/large": True}
+
+
+def test_encryption_is_asked_for_everything_and_a_class_for_data_only() -> None:
+    """Records stay in the default class (they are small and read often); nothing stays in clear."""
+    with serving(FULL) as server:
+        options = S3Options(
+            endpoint_url=server.endpoint, sse="aws:kms", kms_key_id="k1", storage_class="COLD"
+        )
+        with closing(S3Store("bucket", "", options)) as store:
+            store.put_small("record", b"1", None)
+            store.put_whole("small", BytesBody(b"1"), NONCE, create_only=True)
+            stored(store, "large", some_bytes(2000))
+        asked = {
+            (one.method, one.path.partition("?")[0].rpartition("/")[2]): (
+                one.headers.get("x-amz-server-side-encryption"),
+                one.headers.get("x-amz-server-side-encryption-aws-kms-key-id"),
+                one.headers.get("x-amz-storage-class"),
+            )
+            for one in server.requests
+            if "probe" not in one.path and ("uploads" in one.path or "?" not in one.path)
+        }
+    assert asked == {
+        ("PUT", "record"): ("aws:kms", "k1", None),
+        ("PUT", "small"): ("aws:kms", "k1", "COLD"),
+        ("POST", "large"): ("aws:kms", "k1", "COLD"),
+    }
+
+
+def test_payloads_are_signed_only_where_that_is_what_is_checked() -> None:
+    """A hash costs as much as everything else together, and protects where a server looks at it."""
+    for dialect, signed in ((FULL, False), (TestSha256.dialect, True), (NOTHING, False)):
+        with speaking(dialect) as (store, server):
+            store.put_whole("x", BytesBody(some_bytes(3000)), NONCE, create_only=False)
+            (one,) = [one for one in server.requests if one.path == "/bucket/pre/fix/x" if one.size]
+            assert (one.headers["x-amz-content-sha256"] != "UNSIGNED-PAYLOAD") is signed
+
+
+def test_no_body_is_ever_framed() -> None:
+    """No request carries a trailer or chunks, which old dialects refuse or store as data."""
+    with speaking(FULL) as (store, server):
+        stored(store, "x", some_bytes(3000))
+        for one in server.requests:
+            assert "x-amz-trailer" not in one.headers
+            assert "transfer-encoding" not in one.headers
+            assert "content-encoding" not in one.headers
