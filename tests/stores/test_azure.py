@@ -14,7 +14,15 @@ from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.azure.store import AzureStore
 from ckptsyncd.stores.memory import BytesBody
 from tests.emulators import AzureServer
-from tests.stores.conformance import NONCE, Behind, Conformance, some_bytes, upload
+from tests.stores.conformance import (
+    NONCE,
+    ODD_KEYS,
+    Behind,
+    Conformance,
+    some_bytes,
+    stored,
+    upload,
+)
 
 _numbers = count()
 
@@ -38,6 +46,14 @@ class TestAzurite(Conformance):
     def behind(self, store: AzureStore, azurite_server: AzureServer) -> Behind:
         """Look with a plain client."""
         return lambda: azurite_server.objects(store._root)
+
+    @pytest.mark.parametrize("key", ODD_KEYS)
+    def test_odd_names_can_be_uploaded_in_pieces(
+        self, store: Store, behind: Behind, key: str
+    ) -> None:
+        """Blocks and their commit go to exactly the key."""
+        stored(store, key, b"abc")
+        assert behind() == {key: b"abc"}
 
     def test_a_begun_upload_is_found_again(self, store: Store, behind: Behind) -> None:
         """A begun upload is a nonce and nothing else: there is nothing to find, nothing visible."""

@@ -16,11 +16,13 @@ from ckptsyncd.stores.memory import BytesBody
 from tests.emulators import BUCKET, GcsServer
 from tests.stores.conformance import (
     NONCE,
+    ODD_KEYS,
     Behind,
     Conformance,
     abandoned,
     piece_bytes_of,
     some_bytes,
+    stored,
 )
 
 _numbers = count()
@@ -59,6 +61,14 @@ class OnGcs(Conformance):
             for key, data in server.objects(store._root).items()
             if not key.startswith(".ckptsyncd/uploads/")
         }
+
+    @pytest.mark.parametrize("key", ODD_KEYS)
+    def test_odd_names_can_be_uploaded_in_pieces(
+        self, store: Store, behind: Behind, key: str
+    ) -> None:
+        """What grows under a name of its own ends under exactly the key."""
+        stored(store, key, b"abc")
+        assert behind() == {key: b"abc"}
 
     def test_a_begun_upload_is_found_again(self, store: Store, behind: Behind) -> None:
         """uploads() names begun parts; of a session it tells nothing: its address is a secret."""

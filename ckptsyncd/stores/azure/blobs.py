@@ -20,7 +20,7 @@ from azure.storage.blob import (
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.ports import Body
-from ckptsyncd.errors import Again, Missing, Never
+from ckptsyncd.errors import Again, Lost, Missing, Never
 from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.azure.wire import Wire
 from ckptsyncd.stores.passing import Passing
@@ -121,7 +121,8 @@ class Blobs:
         self, name: str, data: bytes, label: Label | None, told: Declared, condition: Condition
     ) -> str:
         """Write a blob from memory, declared like this, and return its version."""
-        asked = Asked("put", name, is_write=True, absent=Never)
+        over = "etag" in condition  # over a blob that is gone is over another version
+        asked = Asked("put", name, is_write=True, absent=Lost if over else Never)
         metadata = label.as_metadata() if label else None
         answer = self._wire.ask(
             asked,
