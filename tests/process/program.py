@@ -21,12 +21,17 @@ Status = dict[str, Any]
 PATIENCE_SECONDS = 60.0
 
 
-def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+def until(
+    holds: Callable[[], object],
+    what: str | Callable[[], str],
+    seconds: float = PATIENCE_SECONDS,
+) -> None:
     """Ask until something holds; AssertionError says what did not in time."""
     pause = threading.Event()
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        late = time.monotonic() >= deadline
+        assert not late, f"not within {seconds} s: {what if isinstance(what, str) else what()}"
         pause.wait(0.02)
 
 

@@ -2,70 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
-
 import pytest
 
 from ckptsyncd.core.messages import Polled
 from ckptsyncd.core.sightings import Settled
 from tests.core.stage import Stage, Told
 from tests.traces.player import NAMES, START, Player
+from tests.traces.table import TABLE
 
 #: Parts of names that nobody restores.
 TEMPORARY = (".tmp", "orbax-checkpoint-tmp", "tempstate", "_temp/", ".rsync-partial", ".__lock")
 #: Times in the table are rounded to a tenth of a millisecond.
 ROUNDED = 0.0002
-
-
-@dataclass(frozen=True)
-class Save:
-    """One save that is expected to settle."""
-
-    at: float
-    evidence: str
-    files: int
-    step: int | None
-    name: str
-
-
-@dataclass
-class Expected:
-    """What one trace is expected to yield."""
-
-    whole: list[Save] = field(default_factory=list)
-    pointer: set[str] = field(default_factory=set)
-    torn: set[str] = field(default_factory=set)
-    endless: set[str] = field(default_factory=set)
-    missed: dict[str, str] = field(default_factory=dict)
-
-
-def read_table() -> dict[str, Expected]:
-    """Return the table of ``expected.txt``."""
-    table: dict[str, Expected] = {}
-    row = Expected()
-    for line in (Path(__file__).parent / "expected.txt").read_text().splitlines():
-        word, _, rest = line.strip().partition(" ")
-        if not word or word.startswith("#"):
-            continue
-        if not line.startswith(" "):
-            row = table[word] = Expected()
-        elif word == "whole":
-            at, evidence, files, step, name = rest.split()
-            number = step.removeprefix("step=")
-            count = int(files.removeprefix("files="))
-            row.whole.append(
-                Save(float(at), evidence, count, None if number == "-" else int(number), name)
-            )
-        elif word == "missed":
-            name, why = rest.strip().split(": ", maxsplit=1)
-            row.missed[name] = why
-        else:
-            getattr(row, word).add(rest.strip())
-    return table
-
-
-TABLE = read_table()
 
 
 def play(name: str, **settings: bool) -> Player:
