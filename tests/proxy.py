@@ -22,11 +22,12 @@ BLOCK_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it passed: its body's length in bytes, and whether it was answered."""
+    """One request as it passed: its body's length in bytes, and its headers in lower case."""
 
     method: str
     target: str
     body_bytes: int
+    headers: str = ""
 
 
 @dataclass(slots=True)
@@ -172,7 +173,8 @@ def _pass_one(
             middle = len(body) // 2
             body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
     with proxy.lock:
-        proxy.requests.append(Request(method, target, len(body)))
+        headers = head.raw.decode("latin-1").lower()
+        proxy.requests.append(Request(method, target, len(body), headers))
     store.sendall(without_expect(head.raw) + body)
     return _answer(client, answers, method, swallow=rule is not None and rule.what == "swallow")
 

@@ -146,6 +146,17 @@ def test_tiers_are_asked_for_data_and_not_for_records(
     assert tiers == {"small": "Cool", "large": "Cool", "record": "Hot"}
 
 
+def test_an_encryption_scope_is_asked_for_with_every_write(opened: Opened, proxy: Proxy) -> None:
+    """Blobs, blocks and their commit name the scope, of data and of records."""
+    store = opened(encryption_scope="team")
+    store.put_whole("small", BytesBody(b"x"), NONCE, create_only=True)
+    stored(store, "large", b"xyz")
+    store.put_small("record", b"x", None)
+    writes = proxy.sent("PUT", "small|large|record")
+    assert len(writes) == 4
+    assert all("x-ms-encryption-scope: team" in request.headers for request in writes)
+
+
 @pytest.mark.parametrize("key", ["a/b.", "ends./x", "back\\slash"])
 def test_names_that_azure_would_change_are_refused(opened: Opened, key: str) -> None:
     """A component that ends with a dot, and a backslash, would be stored under another name."""

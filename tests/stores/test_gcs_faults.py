@@ -9,6 +9,7 @@ from itertools import count
 from urllib.parse import urlsplit
 
 import pytest
+import requests
 
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import IfAbsent, Piece
@@ -69,7 +70,7 @@ def opened() -> Iterator[Opened]:
     """Open stores behind a proxy, below a prefix of their own, and close them."""
     with ExitStack() as stack:
 
-        def open_one(proxy: Proxy, prefix: str = "", **options: float) -> GcsStore:
+        def open_one(proxy: Proxy, prefix: str = "", **options: float | str) -> GcsStore:
             made = GcsOptions(proxy.endpoint, **options)  # type: ignore[arg-type]
             store = GcsStore(BUCKET, prefix or f"faults {next(_numbers)}", made)
             stack.callback(store.close)
@@ -92,6 +93,39 @@ def answer(status: int, reason: str = "", message: str = "told so", extra: str =
     body = json.dumps({"error": error})
     head = f"HTTP/1.1 {status} Something\r\nConnection: close\r\n{extra}"
     return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+# What a user can ask for ---------------------------------------------------------------------
+
+
+def test_a_key_a_class_and_a_payer_are_asked_for(
+    opened: Opened, checking: Proxy, gcp_emulator_server: GcsServer
+) -> None:
+    """The customer's key is named with every write, the class with data, the payer always."""
+    store = opened(
+        checking, kms_key_name="projects/p/k", storage_class="NEARLINE", user_project="payer"
+    )
+    store.put_whole("small", BytesBody(b"x"), NONCE, create_only=True)
+    stored(store, "large", b"xyz")
+    store.put_small("record", b"x", None)
+    assert all(
+        "kmskeyname=projects" in r.target.lower() for r in checking.sent("POST", "uploadType")
+    )
+    assert len(checking.sent("POST", "destinationKmsKeyName=projects")) >= 1
+    assert all("x-goog-user-project: payer" in r.headers for r in checking.requests)
+    url = f"{gcp_emulator_server.endpoint}/storage/v1/b/{BUCKET}/o"
+    rows = requests.get(url, params={"prefix": store._root}, timeout=10).json()["items"]
+    classes = {row["name"].removeprefix(store._root): row["storageClass"] for row in rows}
+    assert classes == {"small": "NEARLINE", "large": "NEARLINE", "record": "STANDARD"}
+
+
+def test_a_key_and_a_class_are_asked_for_with_parts(opened: Opened, documented: Proxy) -> None:
+    """The XML API is told both in headers."""
+    store = opened(documented, kms_key_name="projects/p/k", storage_class="NEARLINE")
+    stored(store, "large", b"xyz")
+    (begun,) = documented.sent("POST", "large.*uploads")
+    assert "x-goog-encryption-kms-key-name: projects/p/k" in begun.headers
+    assert "x-goog-storage-class: nearline" in begun.headers
 
 
 # Lost answers and restarts --------------------------------------------------------------------
