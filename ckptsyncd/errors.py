@@ -15,6 +15,7 @@
     |   +-- Lost                   5  a condition (if absent, if matches) was not met
     |   +-- Refused                5  credentials or the store's policy say no
     +-- DaemonUnreachable          5  nobody answers on the socket
+    +-- Postponed                  1  something more urgent has come
     +-- Unsynced                   6  finished checkpoints are not in the store
     +-- PolicyRefused              7  our own rules say no
         +-- PathRefused            7  a name would leave its directory
@@ -138,6 +139,12 @@ class DaemonUnreachable(CkptsyncdError):
 
     exit_code = 5
     hint = "start one with 'ckptsyncd run', or name its socket with --socket"
+
+
+class Postponed(CkptsyncdError):
+    """Work that can wait was given up for now, because something more urgent has come."""
+
+    hint = "what is left is done another time"
 
 
 class Unsynced(CkptsyncdError):

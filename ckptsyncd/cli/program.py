@@ -27,6 +27,7 @@ COMMANDS: dict[str, Entry] = {
         "ckptsyncd.cli.restore:command", "Bring a checkpoint from a store into a directory."
     ),
     "verify": Entry("ckptsyncd.cli.verify:command", "Compare a store with its manifests."),
+    "prune": Entry("ckptsyncd.cli.prune:command", "Remove old checkpoints from a store."),
     "check": Entry(
         "ckptsyncd.cli.check:command", "Say what would keep checkpoints from being safe."
     ),

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ckptsyncd.core.manifest import (
+    MAX_MANIFEST_BYTES,
     as_int,
     as_list,
     as_number,
@@ -157,6 +158,55 @@ class Epoch:
             host=as_text(row, "host"),
             taken_at=as_number(row, "taken_at"),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """What lies in the place of a manifest that was pruned: the edition does not exist any more.
+
+    ``keys`` is the data that may go ``prune_grace`` after ``buried_at``, as far as no manifest
+    names it; empty once it is gone. Whoever holds the same save (``save_id``) still on its disk
+    knows by it that the save is not to be stored again. The JSON text begins with its name, so
+    that nobody has to parse it to tell it from a manifest.
+    """
+
+    checkpoint: str
+    edition: int
+    series: str
+    save_id: str
+    step: int | None
+    total_bytes: int
+    host: str
+    reason: str
+    buried_at: float
+    keys: tuple[str, ...] = ()
+
+    def encode(self) -> bytes:
+        """Return the tombstone as JSON."""
+        return _dump({"tombstone": asdict(self)})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Tombstone:
+        """Return the tombstone in ``data``; raises Never and PathRefused."""
+        document = as_object(parse_json(data, MAX_MANIFEST_BYTES))
+        row = as_object(document.get("tombstone"))
+        return cls(
+            checkpoint=safe_checkpoint(row.get("checkpoint")),
+            edition=as_int(row, "edition", 1),
+            series=as_text(row, "series"),
+            save_id=as_text(row, "save_id"),
+            step=None if row.get("step") is None else as_int(row, "step", 0),
+            total_bytes=as_int(row, "total_bytes", 0),
+            host=as_text(row, "host"),
+            reason=as_text(row, "reason"),
+            buried_at=as_number(row, "buried_at"),
+            keys=tuple(safe_path(key) for key in as_list(row.get("keys"))),
+        )
+
+
+def is_tombstone(data: bytes) -> bool:
+    """Return whether a manifest's place holds a tombstone."""
+    return data.lstrip().startswith(b'{"tombstone"')
 
 
 @dataclass(frozen=True, slots=True)

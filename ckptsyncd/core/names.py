@@ -92,9 +92,18 @@ def data_key(checkpoint: str, edition: int, path: str, salt: str = "") -> str:
 
 def parse_manifest_key(key: str) -> tuple[str, int] | None:
     """Return the quoted checkpoint and the edition that a manifest's key names, if it is one."""
-    if not (key.startswith(MANIFESTS) and key.endswith(".json")):
+    return _parse_numbered(key, MANIFESTS)
+
+
+def parse_claim_key(key: str) -> tuple[str, int] | None:
+    """Return the quoted checkpoint and the edition that a claim's key names, if it is one."""
+    return _parse_numbered(key, CLAIMS)
+
+
+def _parse_numbered(key: str, below: str) -> tuple[str, int] | None:
+    if not (key.startswith(below) and key.endswith(".json")):
         return None
-    name, _, number = key[len(MANIFESTS) : -len(".json")].rpartition(".")
+    name, _, number = key[len(below) : -len(".json")].rpartition(".")
     if not (name and number.isascii() and number.isdecimal() and 0 < len(number) < 10):  # noqa: PLR2004
         return None
     return name, int(number)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote_to_bytes
 
 from ckptsyncd.core import names
+from ckptsyncd.core.documents import is_tombstone
 from ckptsyncd.core.facts import ObjectFact
-from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES, Manifest, decode, parse_json
+from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES, Manifest, decode
 from ckptsyncd.core.ports import Store
 from ckptsyncd.errors import Missing, Never, PathRefused
 from ckptsyncd.recover.crew import each
@@ -24,8 +25,6 @@ from ckptsyncd.recover.patience import Pace, patiently
 #: (guessed), but each may be large and is held while it is parsed.
 READERS = 4
 
-#: What prune leaves in a manifest's place is small.
-_MAX_TOMBSTONE_BYTES = 64 * 1024
 _PRUNED = "it was pruned"
 
 
@@ -124,7 +123,7 @@ def read_manifest(store: Store, key: str, pace: Pace) -> Manifest:
     Raises Missing, Never (it is none that we can read), PathRefused, and what the store raises.
     """
     data, _ = patiently(lambda: store.get_small(key, MAX_MANIFEST_BYTES), pace)
-    if _is_tombstone(data):
+    if is_tombstone(data):
         raise Missing(_PRUNED)
     return _decoded(key, data)
 
@@ -150,7 +149,7 @@ def _outline(store: Store, fact: ObjectFact, pace: Pace) -> Entry | Broken | Non
         return _broken(fact.key, f"it has {fact.size} bytes, at most {MAX_MANIFEST_BYTES} are read")
     try:
         data, _ = patiently(lambda: store.get_small(fact.key, MAX_MANIFEST_BYTES), pace)
-        if _is_tombstone(data):
+        if is_tombstone(data):
             return replace(_broken(fact.key, _PRUNED), pruned=True)
         return outline(fact.key, _decoded(fact.key, data))
     except PathRefused as error:
@@ -179,14 +178,6 @@ def outline(key: str, manifest: Manifest) -> Entry:
         nodes=manifest.nodes,
         rank=manifest.rank(),
     )
-
-
-def _is_tombstone(data: bytes) -> bool:
-    """Return whether a manifest's place holds the note that prune left there."""
-    if len(data) > _MAX_TOMBSTONE_BYTES or b'"tombstone"' not in data:
-        return False
-    document = parse_json(data, _MAX_TOMBSTONE_BYTES)
-    return isinstance(document, dict) and "tombstone" in document
 
 
 def _broken(key: str, reason: str) -> Broken:

@@ -102,7 +102,7 @@ def verify(
     """
     progress, pace = progress or Silence(), pace or Pace()
     entries, broken = _meant(read_catalog(store, pace), request.checkpoint)
-    judge = _Judge(store, request, progress, pace)
+    judge = Judge(store, request, progress, pace)
     results = chain(map(judge.unreadable, broken), map(judge.result, entries))
     return Verification(request.level, tuple(results))
 
@@ -149,12 +149,13 @@ def _meant(catalog: Catalog, name: str | None) -> tuple[tuple[Entry, ...], tuple
     return entries, unreadable
 
 
-class _Judge:
+class Judge:
     """Looks at one edition after the other."""
 
     def __init__(
         self, store: Store, request: VerifyRequest, progress: Progress, pace: Pace
     ) -> None:
+        """Look at nothing yet."""
         self._store = store
         self._request = request
         self._progress = progress
