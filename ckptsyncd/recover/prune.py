@@ -156,17 +156,27 @@ class _Prune:
     def _bury(self, entry: Entry) -> None:
         """Put a tombstone in the manifest's place, if it is still the manifest that was judged."""
         try:
-            data, version = patiently(
-                lambda: self._store.get_small(entry.key, MAX_MANIFEST_BYTES), self._gait.pace
-            )
+            data, version = self._read(entry)
             if is_tombstone(data):
                 return
-            stone = _tombstone(decode(data), self._wall()).encode()
-            self._gait.act(lambda: self._store.put_small(entry.key, stone, IfMatches(version)))
+            self._put_stone(entry, _tombstone(decode(data), self._wall()).encode(), version)
         except (Missing, Lost, Never, PathRefused) as error:
             self._progress.said(f"{entry.title} is left alone: {error}")
             return
         self._buried.append(entry.title)
+
+    def _put_stone(self, entry: Entry, stone: bytes, version: str) -> None:
+        """Write the tombstone; a refusal after a lost answer may be our own doing."""
+        try:
+            self._gait.act(lambda: self._store.put_small(entry.key, stone, IfMatches(version)))
+        except Lost:
+            if self._read(entry)[0] != stone:
+                raise
+
+    def _read(self, entry: Entry) -> tuple[bytes, str]:
+        return patiently(
+            lambda: self._store.get_small(entry.key, MAX_MANIFEST_BYTES), self._gait.pace
+        )
 
 
 def _candidate(entry: Entry, names_of: dict[str, str]) -> Candidate:
