@@ -7,6 +7,7 @@ import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -257,6 +258,27 @@ def test_empty_directories_go_with_their_last_object(root: Path, store: VolumeSt
     store.delete("a/y")
     assert not (root / "a").exists()
     assert root.exists()
+
+
+def test_pruning_beside_an_upload_costs_at_most_another_try(store: VolumeStore) -> None:
+    """Where the new directory of an object is removed under it, that is Again and no other kind."""
+
+    def put(number: int) -> None:
+        while True:
+            try:
+                store.put_small(f"a/b/{number % 2}", b"1", None)
+                stored(store, f"a/b/c{number % 3}", b"data", create_only=False)
+            except Again:
+                continue
+            return
+
+    def prune(number: int) -> None:
+        store.delete(f"a/b/{number % 2}")
+        store.delete(f"a/b/c{number % 3}")
+
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(act, number) for number in range(60) for act in (put, prune)]
+    assert [error for one in done if (error := one.exception()) is not None] == []
 
 
 def test_a_held_lock_is_again_and_links_need_none(root: Path, store: VolumeStore) -> None:

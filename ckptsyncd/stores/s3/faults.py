@@ -32,6 +32,9 @@ ABOUT_UPLOADS = frozenset(
     {"upload_part", "complete_multipart_upload", "abort_multipart_upload", "list_parts"}
 )
 
+#: Requests about an object that may be missing; elsewhere a 404 is about the bucket or endpoint.
+ABOUT_OBJECTS = frozenset({"head_object", "get_object", "delete_object"})
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -49,6 +52,7 @@ _CLOCK = "set this machine's clock; a request must arrive within 15 minutes of i
 _RENEW = "renew the credentials; a role's are renewed by the SDK, fixed ones are not"
 _REGION = "name the bucket's region with --region or AWS_REGION"
 _BUCKET = "make the bucket, or correct the URL; buckets are never made by ckptsyncd"
+_ADDRESS = "check the endpoint and the bucket: nothing that speaks S3 answers there"
 _SLOW = Verdict(Again, "the store asks for fewer requests; they are slowed down by themselves")
 _DIGEST = Verdict(Again, "the bytes were damaged on their way, or changed while they were sent")
 
@@ -163,17 +167,19 @@ def _classify_answer(response: Any, verb: str, key: str) -> StoreError:
     verdict = BY_CODE.get(code) or BY_STATUS.get(status)
     if verdict is None:
         verdict = Verdict(Again, acted=True) if status >= 500 or not status else Verdict(Never)  # noqa: PLR2004
-    verdict = _in_context(verdict, verb)
+    verdict = _in_context(verdict, verb, code)
     text = f"{code or status} ({status}): {said}" if said else f"{code or status} ({status})"
     return _raised(verdict, text, verb, key, _wait_seconds(response))
 
 
-def _in_context(verdict: Verdict, verb: str) -> Verdict:
+def _in_context(verdict: Verdict, verb: str, code: str) -> Verdict:
     """Adjust what an answer means by what was asked."""
     if verdict.kind is Missing and verb in ABOUT_UPLOADS:
         return Verdict(Gone)
-    if verdict.kind is Missing and verb == "put_object":
-        return Verdict(Lost)  # If-Match on a key that is gone answers 404
+    if verdict.kind is Missing and verb == "put_object" and code == "NoSuchKey":
+        return Verdict(Lost)  # If-Match on a key that is gone
+    if verdict.kind is Missing and verb not in ABOUT_OBJECTS:
+        return Verdict(Never, _ADDRESS)
     if verdict is _DIGEST and verb == "complete_multipart_upload":
         return Verdict(Gone)  # the same pieces would be refused again
     return verdict

@@ -43,6 +43,7 @@ BY_ERRNO: Mapping[int, Verdict] = {
     errno.EIO: _MOUNT,
     errno.ENODEV: _MOUNT,
     errno.ENXIO: _MOUNT,
+    errno.EAGAIN: Verdict(Again),
     errno.EMFILE: _SCARCE,
     errno.ENFILE: _SCARCE,
     errno.ENOMEM: _SCARCE,

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ckptsyncd.errors import Again, Lost
+from ckptsyncd.errors import Again, Lost, Missing
 from ckptsyncd.stores.volume.faults import faults
 from ckptsyncd.stores.volume.probe import Findings
 from ckptsyncd.stores.volume.tree import Tree
@@ -72,6 +72,12 @@ class Naming:
                 os.close(descriptor)
 
 
+def size_of(place: Place, what: str) -> int:
+    """Return the size of what has just got its name; Again where it is gone already."""
+    with _naming(what):
+        return _look(place).st_size
+
+
 def _lock(descriptor: int, what: str) -> None:
     with faults(what, writes=True):
         try:
@@ -81,9 +87,20 @@ def _lock(descriptor: int, what: str) -> None:
             raise Again(msg, wait_seconds=LOCK_WAIT_SECONDS) from None
 
 
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Raise what a missing name means here: the file or its directory was removed meanwhile."""
+    try:
+        with faults(what, writes=True):
+            yield
+    except Missing:
+        msg = f"{what}: the upload, or the directory it was to go to, vanished meanwhile"
+        raise Again(msg, ambiguous=True) from None
+
+
 def _link(source: Place, target: Place, what: str) -> None:
     """Link, and only when that is durable drop the old name; linked before counts as well."""
-    with faults(what, writes=True):
+    with _naming(what):
         try:
             os.link(
                 source[1],
@@ -101,7 +118,7 @@ def _link(source: Place, target: Place, what: str) -> None:
 
 
 def _rename(source: Place, target: Place, what: str) -> None:
-    with faults(what, writes=True):
+    with _naming(what):
         os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
         os.fsync(target[0])
 

@@ -32,9 +32,8 @@ from ckptsyncd.stores.checks import (
     not_adding_up,
 )
 from ckptsyncd.stores.volume.copying import drained, pour, summed
-from ckptsyncd.stores.volume.faults import faults
 from ckptsyncd.stores.volume.listing import objects_below, remove_object
-from ckptsyncd.stores.volume.naming import Naming
+from ckptsyncd.stores.volume.naming import Naming, size_of
 from ckptsyncd.stores.volume.probe import Findings, try_out
 from ckptsyncd.stores.volume.situation import VolumeSituation
 from ckptsyncd.stores.volume.tree import WORKROOM, Tree
@@ -262,13 +261,8 @@ class VolumeStore:
         create_only: bool,
     ) -> None:
         """Give the upload its name, and see it there."""
-        try:
-            naming.give(source, target, begun.key, create_only=create_only)
-            with faults(begun.key, writes=True):
-                size = os.stat(target[1], dir_fd=target[0], follow_symlinks=False).st_size
-        except Missing as error:
-            msg = f"{begun.key}: the upload, or where it was to go, vanished meanwhile"
-            raise Again(msg, ambiguous=True) from error
+        naming.give(source, target, begun.key, create_only=create_only)
+        size = size_of(target, begun.key)
         if size != begun.size:
             msg = f"{begun.key}: the volume shows {size} of {begun.size} bytes under its name"
             raise Again(msg, ambiguous=True)

@@ -19,6 +19,10 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WORKROOM = (".ckptsyncd", "tmp")
 
 
+#: Why a directory that was just made is not there: somebody pruned it, since it was still empty.
+_REMOVED = "the directory was removed as soon as it was made"
+
+
 class Tree:
     """The directory of a ``file://`` URL. Only its own path may lead through symlinks."""
 
@@ -143,7 +147,12 @@ def _step(folder: int, name: str, *, make: bool) -> int:
         os.fsync(folder)
     except FileExistsError:
         pass
-    return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+    except FileNotFoundError:
+        raise OSError(errno.EAGAIN, _REMOVED, name) from None
+    try:
+        return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+    except FileNotFoundError:
+        raise OSError(errno.EAGAIN, _REMOVED, name) from None
 
 
 def _sync(path: str) -> None:
