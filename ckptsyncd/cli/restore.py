@@ -14,7 +14,7 @@ from ckptsyncd.cli.bars import Bars
 from ckptsyncd.cli.command import Command
 from ckptsyncd.cli.remote import opened, store_flags
 from ckptsyncd.core.words import count_words, printable, size_words
-from ckptsyncd.errors import UsageError
+from ckptsyncd.errors import NoCheckpoint, UsageError
 from ckptsyncd.recover.request import WORKERS, RestoreRequest, RestoreResult
 from ckptsyncd.recover.restore import restore
 from ckptsyncd.settings.amounts import Duration
@@ -39,6 +39,10 @@ _TIMEOUT = Duration(0.0, 366 * 24 * 3600.0)
 @click.option("--only", metavar="GLOB", multiple=True, help="Only these files; may be repeated.")
 @click.option("--node", type=click.IntRange(min=0), help="Only what this machine wrote.")
 @click.option("--if-empty", is_flag=True, help="Do nothing where DIR holds a checkpoint already.")
+@click.option(
+    "--or-start-afresh", is_flag=True,
+    help="Exit with 0 where there is no checkpoint: for scripts that go on to the trainer.",
+)  # fmt: skip
 @click.option("--wait", is_flag=True, help="Wait until there is a checkpoint.")
 @click.option("--timeout", metavar="DURATION", help="Wait at most so long (10m).")
 @click.option("--force", is_flag=True, help="Set aside what has the same name in DIR.")
@@ -63,7 +67,12 @@ def command(url: str, directory: Path, **flags: Any) -> None:
     request = _request(flags)
     bars = Bars(sys.stderr, is_terminal=sys.stderr.isatty())
     with closing(bars):
-        result = restore(opened(url, flags), directory, request, bars)
+        try:
+            result = restore(opened(url, flags), directory, request, bars)
+        except NoCheckpoint as error:
+            if not flags["or_start_afresh"]:
+                raise
+            result = RestoreResult(None, f"nothing to restore, start afresh: {error}")
     for text in result.warnings:
         click.echo(f"warning: {printable(text)}", err=True)
     if flags["as_json"]:

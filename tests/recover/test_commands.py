@@ -215,3 +215,20 @@ def test_numbers_that_make_no_sense() -> None:
     """Nothing to do, and more than was announced, are drawn all the same."""
     assert bar(5, 0) == bar(9, 5) == "[########################]"
     assert progress_line(9, 5, 0.0) == "100 %  9 B of 5 B"
+
+
+def test_a_script_may_start_afresh(tmp_path: Path) -> None:
+    """An empty store is an error with a code of its own, unless one said that it is right."""
+    there, here = f"file://{tmp_path}/there", tmp_path / "here"
+    assert isinstance(raised(run(restore_command, there, here)), NoCheckpoint)
+    result = run(restore_command, there, here, "--or-start-afresh")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("nothing to restore, start afresh: ")
+
+
+def test_wreckage_is_no_fresh_start(volume: Path, tmp_path: Path) -> None:
+    """Where checkpoints exist and none is whole, starting afresh stays an error."""
+    for key in volume.rglob("*.json"):
+        key.write_bytes(b"{")
+    result = run(restore_command, f"file://{volume}", tmp_path / "here", "--or-start-afresh")
+    assert isinstance(raised(result), NothingVerifies)
