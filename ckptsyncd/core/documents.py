@@ -39,6 +39,8 @@ class Claim:
 
     ``save_id`` names the content: the same save joins the claim, any other takes the next edition.
     ``salt`` is the part of the data keys that tells this edition's objects from foreign ones.
+    ``pruned_at``: the edition was committed and pruned at this time; its save, where it still lies
+    on a disk, is not stored again.
     """
 
     checkpoint: str
@@ -50,6 +52,7 @@ class Claim:
     node: int
     salt: str
     claimed_at: float
+    pruned_at: float = 0.0
 
     def encode(self) -> bytes:
         """Return the claim as JSON."""
@@ -69,6 +72,7 @@ class Claim:
             node=as_int(row, "node", 0),
             salt=as_text(row, "salt"),
             claimed_at=as_number(row, "claimed_at"),
+            pruned_at=as_number({"pruned_at": 0.0} | row, "pruned_at"),
         )
 
 
@@ -162,19 +166,16 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """What lies in the place of a manifest that was pruned: the edition does not exist any more.
+    """What is left of an edition whose manifest was pruned.
 
-    ``keys`` is the data that may go ``prune_grace`` after ``buried_at``, as far as no manifest
-    names it; empty once it is gone. Whoever holds the same save (``save_id``) still on its disk
-    knows by it that the save is not to be stored again. The JSON text begins with its name, so
-    that nobody has to parse it to tell it from a manifest.
+    Written before the manifest is removed: while that is there the edition exists, whatever a
+    tombstone says. ``keys`` is the data that may go ``prune_grace`` after ``buried_at``, as far as
+    no manifest names it; empty once it is gone.
     """
 
     checkpoint: str
     edition: int
     series: str
-    save_id: str
-    step: int | None
     total_bytes: int
     host: str
     reason: str
@@ -183,30 +184,22 @@ class Tombstone:
 
     def encode(self) -> bytes:
         """Return the tombstone as JSON."""
-        return _dump({"tombstone": asdict(self)})
+        return _dump(asdict(self))
 
     @classmethod
     def decode(cls, data: bytes) -> Tombstone:
         """Return the tombstone in ``data``; raises Never and PathRefused."""
-        document = as_object(parse_json(data, MAX_MANIFEST_BYTES))
-        row = as_object(document.get("tombstone"))
+        row = as_object(parse_json(data, MAX_MANIFEST_BYTES))
         return cls(
             checkpoint=safe_checkpoint(row.get("checkpoint")),
             edition=as_int(row, "edition", 1),
             series=as_text(row, "series"),
-            save_id=as_text(row, "save_id"),
-            step=None if row.get("step") is None else as_int(row, "step", 0),
             total_bytes=as_int(row, "total_bytes", 0),
             host=as_text(row, "host"),
             reason=as_text(row, "reason"),
             buried_at=as_number(row, "buried_at"),
             keys=tuple(safe_path(key) for key in as_list(row.get("keys"))),
         )
-
-
-def is_tombstone(data: bytes) -> bool:
-    """Return whether a manifest's place holds a tombstone."""
-    return data.lstrip().startswith(b'{"tombstone"')
 
 
 @dataclass(frozen=True, slots=True)

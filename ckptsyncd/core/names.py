@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote_to_bytes
 OURS = ".ckptsyncd/"
 MANIFESTS = OURS + "manifests/"
 CLAIMS = OURS + "claims/"
+TOMBSTONES = OURS + "tombstones/"
 LATEST = OURS + "latest/"
 POINTERS = OURS + "pointers/"
 EPOCHS = OURS + "epochs/"
@@ -58,6 +59,11 @@ def claim_key(checkpoint: str, edition: int) -> str:
     return f"{CLAIMS}{quoted(checkpoint)}.{edition}.json"
 
 
+def tombstone_key(checkpoint: str, edition: int) -> str:
+    """Return where lies what is left of an edition that was pruned."""
+    return f"{TOMBSTONES}{quoted(checkpoint)}.{edition}.json"
+
+
 def latest_key(series: str) -> str:
     """Return where the hint to the newest edition of a series lies."""
     return f"{LATEST}{quoted(series)}.json"
@@ -98,6 +104,11 @@ def parse_manifest_key(key: str) -> tuple[str, int] | None:
 def parse_claim_key(key: str) -> tuple[str, int] | None:
     """Return the quoted checkpoint and the edition that a claim's key names, if it is one."""
     return _parse_numbered(key, CLAIMS)
+
+
+def parse_tombstone_key(key: str) -> tuple[str, int] | None:
+    """Return the quoted checkpoint and the edition that a tombstone's key names, if it is one."""
+    return _parse_numbered(key, TOMBSTONES)
 
 
 def _parse_numbered(key: str, below: str) -> tuple[str, int] | None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote_to_bytes
 
 from ckptsyncd.core import names
-from ckptsyncd.core.documents import is_tombstone
 from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES, Manifest, decode
 from ckptsyncd.core.ports import Store
@@ -24,8 +23,6 @@ from ckptsyncd.recover.patience import Pace, patiently
 #: Manifests read at the same time: they are small, so the way to the store is what takes time
 #: (guessed), but each may be large and is held while it is parsed.
 READERS = 4
-
-_PRUNED = "it was pruned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +107,13 @@ def read_catalog(store: Store, pace: Pace) -> Catalog:
     """
     stop = threading.Event()
     patient = replace(pace, stop=stop)
+    pruned = patiently(lambda: [_pruned(fact.key) for fact in store.list(names.TOMBSTONES)], pace)
     found = patiently(lambda: list(_listed(store)), pace)
     rows = list(each(found, lambda fact: _outline(store, fact, patient), READERS, stop))
     entries = [row for row in rows if isinstance(row, Entry)]
-    broken = sorted((r for r in rows if isinstance(r, Broken)), key=lambda b: b.key)
+    there = {fact.key for fact in found}
+    gone = [row for row in pruned if row is not None and row.key not in there]
+    broken = sorted((*gone, *(r for r in rows if isinstance(r, Broken))), key=lambda b: b.key)
     return Catalog(_grouped(entries), tuple(broken))
 
 
@@ -123,8 +123,6 @@ def read_manifest(store: Store, key: str, pace: Pace) -> Manifest:
     Raises Missing, Never (it is none that we can read), PathRefused, and what the store raises.
     """
     data, _ = patiently(lambda: store.get_small(key, MAX_MANIFEST_BYTES), pace)
-    if is_tombstone(data):
-        raise Missing(_PRUNED)
     return _decoded(key, data)
 
 
@@ -149,8 +147,6 @@ def _outline(store: Store, fact: ObjectFact, pace: Pace) -> Entry | Broken | Non
         return _broken(fact.key, f"it has {fact.size} bytes, at most {MAX_MANIFEST_BYTES} are read")
     try:
         data, _ = patiently(lambda: store.get_small(fact.key, MAX_MANIFEST_BYTES), pace)
-        if is_tombstone(data):
-            return replace(_broken(fact.key, _PRUNED), pruned=True)
         return outline(fact.key, _decoded(fact.key, data))
     except PathRefused as error:
         return replace(_broken(fact.key, str(error)), refused=True)
@@ -178,6 +174,14 @@ def outline(key: str, manifest: Manifest) -> Entry:
         nodes=manifest.nodes,
         rank=manifest.rank(),
     )
+
+
+def _pruned(key: str) -> Broken | None:
+    """Return a pruned edition under the key that its manifest had, by its tombstone's key."""
+    if names.parse_tombstone_key(key) is None:
+        return None
+    manifest_key = names.MANIFESTS + key[len(names.TOMBSTONES) :]
+    return replace(_broken(manifest_key, "it was pruned"), pruned=True)
 
 
 def _broken(key: str, reason: str) -> Broken:

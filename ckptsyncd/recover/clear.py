@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ckptsyncd.core import names
-from ckptsyncd.core.documents import Tombstone, is_tombstone
-from ckptsyncd.core.facts import IfMatches
+from ckptsyncd.core.documents import Tombstone
 from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES
 from ckptsyncd.core.ports import Store
-from ckptsyncd.errors import Lost, Missing, Never, PathRefused
+from ckptsyncd.errors import Missing, Never, PathRefused
 from ckptsyncd.recover.catalog import Broken, Catalog, read_catalog
 from ckptsyncd.recover.gait import Gait
 from ckptsyncd.recover.living import living
@@ -44,7 +43,7 @@ class _Grave:
 
     broken: Broken
     stone: Tombstone
-    version: str
+    key: str
 
 
 def clear(store: Store, grace_seconds: float, now: float, gait: Gait) -> Cleared:
@@ -63,7 +62,7 @@ def clear(store: Store, grace_seconds: float, now: float, gait: Gait) -> Cleared
     for grave in old:
         claim = names.claim_key(grave.stone.checkpoint, grave.stone.edition)
         gait.act(partial(store.delete, claim))
-        gait.act(partial(store.delete, grave.broken.key))
+        gait.act(partial(store.delete, grave.key))
     return replace(done, stones=len(old), waiting=waiting)
 
 
@@ -102,25 +101,19 @@ def open_claims(store: Store, catalog: Catalog, gait: Gait) -> set[str]:
 
 
 def _empty(store: Store, grave: _Grave, gait: Gait) -> None:
-    """Note that the data is gone; somebody who was faster has done so."""
+    """Note that the data is gone."""
     stone = replace(grave.stone, keys=()).encode()
-    try:
-        gait.act(lambda: store.put_small(grave.broken.key, stone, IfMatches(grave.version)))
-    except (Lost, Missing):
-        return
+    gait.act(lambda: store.put_small(grave.key, stone, None))
 
 
 def _read(store: Store, broken: Broken, gait: Gait) -> list[_Grave]:
-    """Return the tombstone under a key; nothing where it went meanwhile or cannot be read."""
+    """Return the tombstone of a pruned edition; nothing where it went meanwhile, or is none."""
+    key = names.TOMBSTONES + broken.key[len(names.MANIFESTS) :]
     try:
-        data, version = patiently(
-            lambda: store.get_small(broken.key, MAX_MANIFEST_BYTES), gait.pace
-        )
-        if not is_tombstone(data):
-            return []
+        data, _ = patiently(lambda: store.get_small(key, MAX_MANIFEST_BYTES), gait.pace)
         stone = Tombstone.decode(data)
     except (Missing, Never, PathRefused):
         return []
-    if names.manifest_key(stone.checkpoint, stone.edition) != broken.key:
+    if names.tombstone_key(stone.checkpoint, stone.edition) != key:
         return []
-    return [_Grave(broken, stone, version)]
+    return [_Grave(broken, stone, key)]

@@ -1,9 +1,9 @@
 """Old checkpoints out of the store: the manifest first, its data later, and never on hope.
 
-A manifest gives way to a tombstone, so the edition does not exist any more from one moment to the
-next. Its data goes ``grace_seconds`` later (see ``clear``), so that a restore that is under way
-comes to its end. What may go is decided in ``core.retention``; nothing goes before newer ones were
-verified in the same run.
+A tombstone is written that names the data, the claim is marked, then the manifest is removed: from
+that moment the edition does not exist any more. Its data goes ``grace_seconds`` later (see
+``clear``), so that a restore that is under way comes to its end. What may go is decided in
+``core.retention``; nothing goes before newer ones were verified in the same run.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import time
 
-from ckptsyncd.core.documents import Tombstone, is_tombstone
-from ckptsyncd.core.facts import IfMatches
-from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES, Manifest, decode
+from ckptsyncd.core import names
+from ckptsyncd.core.documents import MAX_RECORD_BYTES, Claim, Tombstone
+from ckptsyncd.core.manifest import Manifest
 from ckptsyncd.core.ports import Store
 from ckptsyncd.core.retention import Candidate, Fate, Retention, decide
 from ckptsyncd.errors import (
-    Lost,
     Missing,
     Never,
     NoCheckpoint,
@@ -27,7 +26,7 @@ from ckptsyncd.errors import (
     Postponed,
     UsageError,
 )
-from ckptsyncd.recover.catalog import Catalog, Entry, Series, read_catalog
+from ckptsyncd.recover.catalog import Catalog, Entry, Series, read_catalog, read_manifest
 from ckptsyncd.recover.clear import Cleared, clear
 from ckptsyncd.recover.gait import Gait
 from ckptsyncd.recover.naming import named
@@ -154,29 +153,22 @@ class _Prune:
                 self._progress.said(f"{title} does not verify: {result.faults[0].reason}")
 
     def _bury(self, entry: Entry) -> None:
-        """Put a tombstone in the manifest's place, if it is still the manifest that was judged."""
+        """Let one edition go: tombstone, claim, manifest, in this order."""
         try:
-            data, version = self._read(entry)
-            if is_tombstone(data):
-                return
-            self._put_stone(entry, _tombstone(decode(data), self._wall()).encode(), version)
-        except (Missing, Lost, Never, PathRefused) as error:
+            manifest = read_manifest(self._store, entry.key, self._gait.pace)
+        except (Missing, Never, PathRefused) as error:
             self._progress.said(f"{entry.title} is left alone: {error}")
             return
+        now = self._wall()
+        stone = _tombstone(manifest, now).encode()
+        stone_key = names.tombstone_key(manifest.checkpoint, manifest.edition)
+        claim_key = names.claim_key(manifest.checkpoint, manifest.edition)
+        claim = _claim(self._store, claim_key, manifest, self._gait.pace)
+        mark = replace(claim, pruned_at=now).encode()
+        self._gait.act(lambda: self._store.put_small(stone_key, stone, None))
+        self._gait.act(lambda: self._store.put_small(claim_key, mark, None))
+        self._gait.act(lambda: self._store.delete(entry.key))
         self._buried.append(entry.title)
-
-    def _put_stone(self, entry: Entry, stone: bytes, version: str) -> None:
-        """Write the tombstone; a refusal after a lost answer may be our own doing."""
-        try:
-            self._gait.act(lambda: self._store.put_small(entry.key, stone, IfMatches(version)))
-        except Lost:
-            if self._read(entry)[0] != stone:
-                raise
-
-    def _read(self, entry: Entry) -> tuple[bytes, str]:
-        return patiently(
-            lambda: self._store.get_small(entry.key, MAX_MANIFEST_BYTES), self._gait.pace
-        )
 
 
 def _candidate(entry: Entry, names_of: dict[str, str]) -> Candidate:
@@ -191,14 +183,30 @@ def _candidate(entry: Entry, names_of: dict[str, str]) -> Candidate:
     )
 
 
+def _claim(store: Store, key: str, manifest: Manifest, pace: Pace) -> Claim:
+    """Return the claim of a committed edition, made anew where it is lost."""
+    try:
+        return Claim.decode(patiently(lambda: store.get_small(key, MAX_RECORD_BYTES), pace)[0])
+    except (Missing, Never, PathRefused):
+        return Claim(
+            checkpoint=manifest.checkpoint,
+            edition=manifest.edition,
+            series=manifest.series,
+            save_id=manifest.save_id,
+            nonce=manifest.writer.nonce,
+            epoch=manifest.writer.epoch,
+            node=manifest.writer.node,
+            salt="",
+            claimed_at=manifest.committed_at,
+        )
+
+
 def _tombstone(manifest: Manifest, now: float) -> Tombstone:
     keys = sorted({stored.key for stored in manifest.files if stored.kind == "file"})
     return Tombstone(
         checkpoint=manifest.checkpoint,
         edition=manifest.edition,
         series=manifest.series,
-        save_id=manifest.save_id,
-        step=manifest.step,
         total_bytes=manifest.bytes,
         host=socket.gethostname(),
         reason="retention",

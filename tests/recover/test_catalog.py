@@ -50,7 +50,7 @@ def test_pruned_and_foreign_objects(tmp_path: Path) -> None:
     """A tombstone is told as pruned; what is no manifest's key is none of our business."""
     store = MemoryStore()
     bench.commit(store, tmp_path, bench.save(tmp_path, 10))
-    store.put_small(names.manifest_key("run/checkpoint-5", 1), b'{"tombstone": true}', None)
+    store.put_small(names.tombstone_key("run/checkpoint-5", 1), b"{}", None)
     store.put_small(names.MANIFESTS + "readme.txt", b"hello", None)
     catalog = read_catalog(store, bench.pace())
     assert [entry.step for entry in catalog.entries] == [10]
