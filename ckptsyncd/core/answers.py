@@ -95,16 +95,21 @@ def _adopt(case: Case) -> None:
 
 
 def _claimed(case: Case, message: RecordPut) -> None:
-    if message.errand.index != case.edition.number or case.edition.claimed == "yes":
+    if _is_moot(case, message):
         return
     case.edition.claimed = "yes"
     case.editions.claimed(case.edition, case.scene)
 
 
+def _is_moot(case: Case, message: RecordPut | RecordRead) -> bool:
+    """Return whether an answer about a claim is about another number, or comes too late."""
+    return message.errand.index != case.edition.number or case.edition.claimed == "yes"
+
+
 def _claim_read(case: Case, message: RecordRead) -> None:
-    taken = case.edition.number
-    if message.errand.index != taken or case.edition.claimed == "yes":
+    if _is_moot(case, message):
         return
+    taken = case.edition.number
     if progress.claim_read(case.edition, message.data):
         case.editions.renumber(case.edition, case.notes)
         case.edition.rivals = (taken,)
