@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,14 +71,27 @@ def until(ready: Callable[[], bool], seconds: float = READY_SECONDS) -> bool:
     return True
 
 
+#: Runs a program that ends when this process does, even if that is killed: then the pipe closes.
+TIED = """
+exec 3<&0
+"$@" </dev/null 3<&- & child=$!
+{ read -r _ <&3; kill -KILL $child 2>/dev/null; } &
+exec 3<&-
+wait $child
+"""
+
+
 @contextmanager
 def running(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program in a session of its own, its output in ``log``, and end it and its children."""
+    """Run a program in a session of its own, its output in ``log``, and end it and its children.
+
+    It also ends where this process is killed and nothing here runs any more.
+    """
     with (
         log.open("wb") as output,
         subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
+            ["sh", "-c", TIED, "sh", *arguments],
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -92,11 +105,9 @@ def running(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a program politely, and after a second at once (what it holds is thrown away anyway)."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is None:
-            os.killpg(process.pid, number)
-            until(lambda: process.poll() is not None, 1.0)
+    """End a program and its children at once: whatever they hold is thrown away anyway."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def client(endpoint: str) -> Any:
