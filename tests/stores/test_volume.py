@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,18 @@ class TestVolumeWithoutLinks(TestVolume):
             links=False, renames=True, locks=True, writes_anywhere=True, file_system="vfat"
         )
         return VolumeStore(str(tmp_path / "durable"), findings=known)
+
+
+def test_scraps_of_killed_processes_are_swept(tmp_path: Path) -> None:
+    """A record that a killed process left is removed when it is old, and left alone when new."""
+    workroom = tmp_path / ".ckptsyncd/tmp"
+    workroom.mkdir(parents=True)
+    old, new = workroom / "0123456789abcdef.record", workroom / "fedcba9876543210.record"
+    for scrap in (old, new, workroom / "somebody.else"):
+        scrap.write_bytes(b"x")
+    os.utime(old, ns=(0, 0))
+    os.utime(workroom / "somebody.else", ns=(0, 0))
+    VolumeStore(str(tmp_path)).put_small("a", b"1", None)
+    assert not old.exists()
+    assert new.exists()
+    assert (workroom / "somebody.else").exists()
