@@ -13,12 +13,21 @@ from typing import TYPE_CHECKING
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Listing, Piece
 from ckptsyncd.core.foreman import SPARE_HANDS
-from ckptsyncd.core.messages import Failed, Message, Touched, UploadBegun, Woken
+from ckptsyncd.core.messages import (
+    Failed,
+    LookedAgain,
+    Message,
+    Report,
+    Touched,
+    UploadBegun,
+    Woken,
+)
 from ckptsyncd.core.orders import (
     Forget,
     ForgetBelow,
     HandOrder,
     LedgerOrder,
+    LookAgain,
     Order,
     PutPiece,
     PutWhole,
@@ -29,7 +38,7 @@ from ckptsyncd.core.orders import (
 )
 from ckptsyncd.edge import hands, scanner
 from ckptsyncd.edge.scribe import Scribe
-from tests.simulation.disk import PinnedBody, PretendDisk
+from tests.simulation.disk import UNREADABLE, PinnedBody, PretendDisk
 from tests.simulation.oracle import check
 
 if TYPE_CHECKING:
@@ -156,9 +165,18 @@ class Daemon:
         def act() -> None:
             if self.is_alive:
                 report = scanner.obey(order, self.machine.disk)
+                self._judge(order, report)
                 self.world.after(0.0005, lambda: self.hear(report))
 
         self.world.at(at, act)
+
+    def _judge(self, order: ScannerOrder, report: Report | Failed) -> None:
+        """Judge a second look: it tells of the pinned files, whatever the paths show by now."""
+        if isinstance(order, LookAgain) and isinstance(report, LookedAgain):
+            truth = self.machine.disk.difference(order.errand.save_id, order.listing)
+            failed = report.difference == UNREADABLE
+            right = failed or bool(report.difference) == bool(truth)
+            check(right, f"the second look says {report.difference!r}, the pins {truth!r}")
 
     def _hand_out(self, order: HandOrder) -> None:
         self.orders += 1
@@ -169,7 +187,9 @@ class Daemon:
         # Against a deadline, one that seems to be stuck does not count.
         most = self.world.plan.policy.hands + (SPARE_HANDS if self.brain.ending.is_hasty else 0)
         check(len(self.out) <= most, f"{len(self.out)} orders are out with {most} hands")
-        self.world.after(self.world.latency(), lambda: self._act(number))
+        # What cannot be read here fails before anything is sent.
+        delay = self.world.latency() if reading.error is None else 0.001
+        self.world.after(delay, lambda: self._act(number))
 
     def _act(self, number: int) -> None:
         if number not in self.out or not self.is_alive:

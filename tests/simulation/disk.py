@@ -23,6 +23,9 @@ TICK_NS = 4_000_000
 #: Suffixes of formats with an end mark: what misses it is known to be cut off.
 ENDED = (".pt", ".pth", ".ckpt", ".safetensors", ".json")
 
+#: What the system says of a disk that is about to die.
+UNREADABLE = "Input/output error"
+
 
 @dataclass(slots=True, eq=False)
 class Inode:
@@ -100,7 +103,8 @@ class PinnedBody:
 class PretendDisk:
     """One machine's disk. ``wall`` reads its clock; ``touched`` are told of every event.
 
-    ``has_lease``: an open writer can be told. ``has_links``: pins survive the process. ``fails``: whether a look fails this time.
+    ``has_lease``: an open writer can be told. ``has_links``: pins survive the process.
+    ``fails``: whether a look fails this time.
     """
 
     device: int
@@ -221,7 +225,7 @@ class PretendDisk:
 
     def _work(self) -> None:
         if self.fails():
-            raise OSError(errno.EIO, "Input/output error")
+            raise OSError(errno.EIO, UNREADABLE)
 
     def look(self, path: str) -> FileLook | None:
         """Examine one file closely."""
@@ -285,8 +289,10 @@ class PretendDisk:
 
     def look_again(self, pin_id: str, listing: Listing) -> str:
         """Compare the pinned files with the listing."""
-        if self.fails():
-            return "Input/output error"
+        return UNREADABLE if self.fails() else self.difference(pin_id, listing)
+
+    def difference(self, pin_id: str, listing: Listing) -> str:
+        """Return how the pinned files differ from the listing, or nothing."""
         held = self.pins.get(pin_id, {})
         for fact in listing.files:
             if fact.kind != "file":

@@ -1,4 +1,4 @@
-"""What every name on a pretended disk ever held, to be asked: was this once there as a whole?"""
+"""What every name on a pretended disk ever held: it knows what was there as a whole, and when."""
 
 from __future__ import annotations
 

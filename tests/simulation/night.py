@@ -208,9 +208,16 @@ def _wait_for_calm(world: World, machine: Machine) -> Daemon:
 
 def _is_calm(daemon: Daemon) -> bool:
     brain = daemon.brain
-    busy = brain.editions.open or brain.editions.unpins or brain.under_way
-    busy = busy or brain.ending.is_hasty or brain.beside.companions
-    return brain.wishes.is_ready and brain.runs.is_settled() and not busy
+    busy = (
+        brain.editions.open,
+        brain.editions.unpins,
+        brain.outstanding.out,
+        brain.ending.is_hasty,
+        brain.ending.binding(),
+        brain.beside.companions,
+        any(view.until is not None for view in brain.eyes.views()),
+    )
+    return brain.wishes.is_ready and brain.runs.is_settled() and not any(busy)
 
 
 def _judge_newest(machine: Machine, trainer: Trainer, daemon: Daemon, world: World) -> None:
@@ -224,7 +231,8 @@ def _judge_newest(machine: Machine, trainer: Trainer, daemon: Daemon, world: Wor
         return
     row = brain.editions.safe.get(name)
     views = [view for view in brain.eyes.views() if view.checkpoint == name]
-    is_hidden = world.plan.loss or world.plan.meddlers or world.plan.is_polled
+    plan = world.plan
+    is_hidden = plan.loss or plan.meddlers or plan.is_polled or plan.jumps
     if is_hidden and any("ckptsyncd commit" in view.reason for view in views):
         # Nobody told that the marker came last, or something really came later: a person is asked.
         return
@@ -241,7 +249,7 @@ def _judge_newest(machine: Machine, trainer: Trainer, daemon: Daemon, world: Wor
     check(latest is not None, f"{trainer.run} has no latest")
     assert latest is not None
     check(latest.rank >= row.manifest.rank(), f"latest is behind {name}: {latest}")
-    points = [point for point in snapshot(brain, world.clock.now()).recovery_points]
+    points = snapshot(brain, world.clock.now()).recovery_points
     check(any(point.series == trainer.run for point in points), f"no recovery point of {name}")
 
 

@@ -51,6 +51,7 @@ class Oracle:
     latest: dict[str, Latest] = field(default_factory=dict)
     epochs: dict[tuple[str, int], dict[int, str]] = field(default_factory=dict)
     judged: dict[int, SafeRow] = field(default_factory=dict)
+    told: dict[str, int] = field(default_factory=dict)
     writes: int = 0
 
     # The store ----------------------------------------------------------------------------------
@@ -100,12 +101,12 @@ class Oracle:
         self._claimed(manifest)
 
     def _not_again(self, manifest: Manifest) -> None:
-        """Judge that nobody began to send a save again, unchanged, after it was committed."""
+        """Judge that nobody began to send a save again, unchanged, after it was told to be safe."""
         files = self.contents(manifest)
         claimed = self.written.get(names.claim_key(manifest.checkpoint, manifest.edition), 0)
         for key, other in self.manifests.items():
             is_same = (other.checkpoint, other.save_id) == (manifest.checkpoint, manifest.save_id)
-            if is_same and self.written[key] < claimed:
+            if is_same and self.told.get(key, claimed) < claimed:
                 text = f"{manifest.checkpoint}@{manifest.edition} is {other.edition} once more"
                 check(self.contents(other) != files, text)
 
@@ -184,6 +185,7 @@ class Oracle:
     def _safe(self, row: SafeRow) -> None:
         key = names.manifest_key(row.manifest.checkpoint, row.manifest.edition)
         check(self.manifests.get(key) == row.manifest, f"{key} is called safe and is not there")
+        self.told.setdefault(key, self.writes)
         stored = {file.path: file for file in row.manifest.files}
         for fact in row.listing.files:
             check(fact.path in stored, f"{fact.path} is called safe and is in no manifest")
@@ -203,7 +205,7 @@ class Oracle:
     def forget(self) -> None:
         """Take in that somebody emptied the bucket."""
         self.objects, self.written, self.manifests = {}, {}, {}
-        self.latest, self.epochs, self.judged = {}, {}, {}
+        self.latest, self.epochs, self.judged, self.told = {}, {}, {}, {}
 
     def all_restorable(self) -> None:
         """Judge every manifest once more."""

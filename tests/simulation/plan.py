@@ -20,18 +20,17 @@ PLAIN = Limits(1, 1000, 1000, 100_000, create_only_finish=False, compare_and_set
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One night. Shares are between 0 and 1, times are seconds.
+    """One night. Shares are between 0 and 1, times are seconds, the others say how often.
 
-    ``loss``: of events. ``fault``: of store calls that fail, ``late``: of those that time out and
-    take effect later. ``zombies``: of a killed daemon's requests that still arrive. ``lag``: the most that an event is late. ``kills``, ``pauses``, ``stops``,
-    ``notices``, ``outages``, ``trainer_deaths``: how many. ``gone``: how often the store forgets
-    what was begun. ``emptied``: how often somebody empties
-    the bucket. ``full``: how often the ledger's disk is full for a while. ``lost_pins``,
-    ``meddlers``: how often somebody removes a pin, or opens a file for writing and does not write.
-    ``bad_reads``: share of looks at the disk that fail. ``jumps``: of the wall clock. ``strangers``:
-    other people's objects under the prefix. ``moves``: how often the run is restored on another
-    machine while the one before lives on. ``is_forgetful``: the ledger may be lost. ``is_polled``:
-    the file system sends no events.
+    ``loss``: share of events that nobody hears of; ``overflows``: with a word that some were lost;
+    ``lag``: the most that one is late. ``fault``: share of store calls that fail; ``late``: that
+    time out and take effect later; ``zombies``: of a killed daemon's requests that still arrive.
+    ``gone``: the store forgets what was begun. ``emptied``: somebody empties the bucket. ``full``:
+    there is no room for the ledger. ``lost_pins``: somebody removes a pin. ``meddlers``: somebody
+    opens a file for writing and writes nothing. ``bad_reads``: share of looks at the disk that
+    fail. ``jumps``: of the wall clock. ``strangers``: other people's objects under the prefix.
+    ``moves``: the run is restored on another machine while the one before lives on.
+    ``is_polled``: the file system sends no events. ``is_forgetful``: the ledger may be lost.
     """
 
     seed: int
@@ -75,7 +74,9 @@ class Plan:
     @property
     def is_plain_sight(self) -> bool:
         """Whether the daemon can see everything that the trainers do, all the time."""
-        hidden = self.loss or self.overflows or self.pauses or self.kills or self.stops or self.emptied
+        hidden = (
+            self.loss or self.overflows or self.pauses or self.kills or self.stops or self.emptied
+        )
         hidden = hidden or self.moves or self.trainer_deaths or self.bad_reads or self.jumps
         return not (hidden or self.is_polled) and self.has_lease
 
@@ -88,6 +89,11 @@ def plan_of(seed: int) -> Plan:
         return chance.randint(1, most) if chance.random() < share else 0
 
     calm = chance.random() < 0.15
+    theme = chance.random()
+    if theme < 0.05:
+        return _replaced_in_the_dark(seed, chance)
+    if theme < 0.1:
+        return _settled_again_at_once(seed, chance)
     moves = 0 if calm else maybe(0.35, 2)
     limits = chance.choice((S3, S3, STREAM, BLOCKS) if moves else (S3, S3, STREAM, BLOCKS, PLAIN))
     return Plan(
@@ -102,7 +108,7 @@ def plan_of(seed: int) -> Plan:
         # Without conditions, one's own late requests are a second writer.
         late=0.0 if calm or limits is PLAIN else chance.choice((0.0, 0.03, 0.1)),
         zombies=0.0 if limits is PLAIN else 0.5,
-        lag=chance.choice((0.02, 0.3, 2.0)),
+        lag=chance.choice((0.02, 0.3, 0.9)),
         latency=chance.choice((0.02, 0.1, 0.5, 2.0)),
         kills=0 if calm else maybe(0.5, 4),
         pauses=maybe(0.2, 2),
@@ -138,3 +144,38 @@ def _policy(chance: Random) -> Policy:
 
 def _trainer(chance: Random) -> tuple[str, float, int]:
     return (chance.choice(sorted(STYLES)), chance.choice((4.0, 10.0, 25.0)), chance.randint(1, 3))
+
+
+def _replaced_in_the_dark(seed: int, chance: Random) -> Plan:
+    """Return a night in which files are replaced by others with the same times, while nobody looks.
+
+    A daemon that is killed in the middle of an upload finds something else under the same name.
+    """
+    return Plan(
+        seed=seed,
+        seconds=90.0,
+        policy=Policy(whole_bytes=0, piece_bytes=16, hands=chance.choice((1, 4))),
+        limits=S3,
+        trainers=(("synced", chance.choice((4.0, 8.0)), 1),) * 2,
+        latency=0.5,
+        kills=8,
+        has_links=False,
+    )
+
+
+def _settled_again_at_once(seed: int, chance: Random) -> Plan:
+    """Return a night in which pins are lost, so that the very same save settles again and again.
+
+    The answers to what was ordered for it before come when it is on its way once more.
+    """
+    return Plan(
+        seed=seed,
+        seconds=60.0,
+        policy=Policy(whole_bytes=1000, hands=chance.choice((2, 6))),
+        limits=chance.choice((S3, STREAM)),
+        trainers=(("hugging face", 10.0, 3), ("staged", 10.0, 3)),
+        late=0.05,
+        latency=2.0,
+        lost_pins=40,
+        meddlers=6,
+    )

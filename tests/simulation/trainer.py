@@ -17,6 +17,9 @@ Steps = Iterator[float]
 #: The members of a Hugging Face checkpoint in the order in which they are written.
 HF_FILES = ("model.safetensors", "optimizer.pt", "rng_state.pth", "trainer_state.json")
 
+#: Under such a name a checkpoint's directory is written until it is whole.
+STAGED = "tmp-checkpoint"
+
 
 @dataclass(slots=True, eq=False)
 class Trainer:
@@ -149,7 +152,7 @@ class Trainer:
     def staged(self) -> Steps:
         """Write a directory under a temporary name, then rename it."""
         name = f"{self.run}/checkpoint-{self.step}"
-        temporary = f"{self.run}/tmp-checkpoint-{self.step}"
+        temporary = f"{self.run}/{STAGED}-{self.step}"
         yield from self._clear(temporary)
         self.disk.mkdir(temporary)
         for file in HF_FILES:

@@ -214,17 +214,7 @@ class World:
             return Fault(Again("nobody answers", ambiguous=chance.random() < 0.3))
         if chance.random() >= self.plan.fault:
             return None
-        kind = chance.random()
-        if kind < 0.35:
-            return Fault(Again("slow down", wait_seconds=chance.choice((None, 0.1, 3.0))))
-        if kind < 0.5:
-            return Fault(Again("the connection broke", ambiguous=True))
-        if kind < 0.9:
-            return Fault(Again("the answer was lost", ambiguous=True), after=True)
-        if kind < 0.95 and verb == "put_small":
-            # The SDK (or a proxy) tried again by itself and met its own first success.
-            return Fault(Lost("exists already"), after=True)
-        return Fault(Refused("the credentials have expired"))
+        return _some_fault(chance, verb)
 
     def _disk_fails(self) -> bool:
         return not self.is_calm and self.weather.random() < self.plan.bad_reads
@@ -338,3 +328,17 @@ class World:
             machine.daemon.hear(StopRequested(self.now + seconds))
         self.after(seconds, lambda: self.kill(machine))
         self.after(seconds + 25.0, lambda: self.restart(machine))
+
+
+def _some_fault(chance: Random, verb: str) -> Fault:
+    kind = chance.random()
+    if kind < 0.35:
+        return Fault(Again("slow down", wait_seconds=chance.choice((None, 0.1, 3.0))))
+    if kind < 0.5:
+        return Fault(Again("the connection broke", ambiguous=True))
+    if kind < 0.9:
+        return Fault(Again("the answer was lost", ambiguous=True), after=True)
+    if kind < 0.95 and verb == "put_small":
+        # The SDK (or a proxy) tried again by itself and met its own first success.
+        return Fault(Lost("exists already"), after=True)
+    return Fault(Refused("the credentials have expired"))

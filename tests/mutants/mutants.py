@@ -1,0 +1,209 @@
+"""Faults that somebody might build into the program, each as a change of its text.
+
+Every change must fit exactly one place: a fault that does not apply any more says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Edit = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One fault: its name, and its edits as (module, old text, new text)."""
+
+    name: str
+    edits: tuple[Edit, ...]
+
+
+def _one(name: str, module: str, old: str, new: str) -> Mutant:
+    return Mutant(name, ((module, old, new),))
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    _one(
+        "object-name-reused",
+        "core/names.py",
+        "    if edition == 1 and not salt:\n",
+        "    if True:\n",
+    ),
+    Mutant(
+        "manifest-before-finish",
+        (
+            (
+                "core/upload.py",
+                "    elif edition.files:\n",
+                "    elif any(f.todo or f.begun is None for f in edition.files.values()):\n",
+            ),
+            (
+                "core/upload.py",
+                "files=tuple(edition.stored[fact.path] for fact in edition.listing.files),",
+                (
+                    "files=tuple(edition.stored.get(fact.path) or stored_file(fact, "
+                    "edition.files[fact.path].key, 0, '', 0) for fact in edition.listing.files),"
+                ),
+            ),
+            (
+                "core/edition.py",
+                "not (self.files or self.looked)",
+                "not (any(f.todo or not f.begun for f in self.files.values()) or self.looked)",
+            ),
+        ),
+    ),
+    Mutant(
+        "no-second-look",
+        (
+            (
+                "core/upload.py",
+                "    elif not edition.looked:\n",
+                "    elif edition.looked is None:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "second-look-by-path",
+        (
+            (
+                "edge/scanner.py",
+                "disk.look_again(order.errand.save_id, order.listing)",
+                "_by_path(order, disk)",
+            ),
+            (
+                "edge/scanner.py",
+                "class Scanner:\n",
+                """def _by_path(order: LookAgain, disk: Disk) -> str:
+    try:
+        there = [next(disk.walk(f.path, recursive=False), None) for f in order.listing.files]
+    except OSError as error:
+        return words(error)
+    return "" if there == list(order.listing.files) else "it changed"
+
+
+class Scanner:
+""",
+            ),
+        ),
+    ),
+    _one(
+        "edition-from-a-local-counter",
+        "core/editions.py",
+        "        return max(self.numbers.get(checkpoint, 0), taken) + 1\n",
+        "        return self.numbers.get(checkpoint, 0) + 1\n",
+    ),
+    Mutant(
+        "epoch-ignored",
+        (
+            (
+                "core/series.py",
+                'return series.epoch_taken == "yes" and latest.epoch_of(node) > series.epoch',
+                "return False",
+            ),
+            ("core/series.py", "    return found > series.last_epoch\n", "    return False\n"),
+        ),
+    ),
+    Mutant(
+        "latest-moved-backwards",
+        (
+            (
+                "core/runs.py",
+                "if series.best is None or manifest.rank() > series.best.rank():",
+                "if True:",
+            ),
+            ("core/series.py", "series.best.rank() > current)", "series.best.rank() != current)"),
+            ("core/series.py", "current.rank >= best.rank()", "current.rank == best.rank()"),
+        ),
+    ),
+    _one(
+        "piece-trusted-after-the-listing-changed",
+        "core/editions.py",
+        "if row is None or row.settled.listing != edition.listing:",
+        "if row is None:",
+    ),
+    _one(
+        "ambiguous-finish-taken-as-failure",
+        "core/progress.py",
+        '        progress.doubt = failed.ambiguous or failed.kind in ("lost", "gone")\n',
+        "        progress.restart()\n",
+    ),
+    _one(
+        "adopted-without-checksum",
+        "core/progress.py",
+        "    if same_sums(edition.sums, edition.rival):\n",
+        "    if True:\n",
+    ),
+    # A few more of our own -----------------------------------------------------------------------
+    _one(
+        "anybodys-claim-joined",
+        "core/progress.py",
+        "        same = Claim.decode(data).save_id == edition.save_id\n",
+        "        same = bool(Claim.decode(data))\n",
+    ),
+    Mutant(
+        "committed-editions-not-compared",
+        (
+            (
+                "core/editions.py",
+                "        return tuple(sorted(committed, reverse=True))\n",
+                "        return ()\n",
+            ),
+        ),
+    ),
+    _one(
+        "safe-by-the-ledger-alone",
+        "core/editions.py",
+        "            if row.manifest.edition in self.catalog.get(names.quoted(checkpoint), ()):\n",
+        "            if True:\n",
+    ),
+    _one(
+        "number-used-again-after-a-void",
+        "core/editions.py",
+        "        return max(self.numbers.get(checkpoint, 0), taken) + 1\n",
+        "        return taken + 1\n",
+    ),
+    _one(
+        "late-answer-believed",
+        "core/answers.py",
+        "    if waiting is None or message.fact.key != waiting.key:\n",
+        "    if waiting is None:\n",
+    ),
+    _one(
+        "doubtful-seal-taken-as-done",
+        "core/answers.py",
+        "            _doubt(edition, purpose)\n",
+        "            _sealed(case, message) if purpose == 'seal' else _doubt(edition, purpose)\n",
+    ),
+    _one(
+        "foreign-object-taken-as-ours",
+        "core/progress.py",
+        "if fact.size == progress.fact.size and seen.crc64nvme is not None and (ours or same):",
+        "if seen.crc64nvme is not None:",
+    ),
+    _one(
+        "latest-not-read-again",
+        "core/runs.py",
+        "            series.latest_known = False\n",
+        "            pass\n",
+    ),
+    _one(
+        "safe-kept-in-the-ledger-as-on-its-way",
+        "core/editions.py",
+        "        notes.ledger.append(memory.forget_edition(save_id))\n",
+        "",
+    ),
+    _one(
+        "pins-never-let-go",
+        "core/editions.py",
+        '        errand = Errand("unpin", edition.checkpoint, edition.save_id)\n'
+        "        self.unpins[errand] = Unpin(errand)\n",
+        "",
+    ),
+    _one(
+        "begun-uploads-left-behind",
+        "core/leftovers.py",
+        "            self.garbage[_errand(begun)] = begun\n"
+        "            notes.ledger.append(memory.garbage_row(begun))\n",
+        "            pass\n",
+    ),
+)
