@@ -82,8 +82,11 @@ def _checkpoints(brain: Brain, now: Instant) -> Iterator[CheckpointView]:
         yield _of_unit(brain, unit)
     for row in brain.editions.safe.values():
         yield _of_manifest(row.manifest)
+    # An edition that never got a number is only of interest while its name has no newer one.
+    shown = {edition.checkpoint for edition in opened} | set(brain.editions.safe)
     for edition in brain.editions.aside:
-        yield _of_edition(brain, edition, now)
+        if edition.checkpoint not in shown:
+            yield _of_edition(brain, edition, now)
 
 
 def _of_edition(brain: Brain, edition: Edition, now: Instant) -> CheckpointView:
