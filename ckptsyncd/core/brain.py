@@ -20,6 +20,7 @@ from ckptsyncd.core.ending import Circumstances, Ending
 from ckptsyncd.core.eyes import Eyes
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.foreman import Foreman, note_state
+from ckptsyncd.core.measuring import measure
 from ckptsyncd.core.memory import Recalled, forget_handled, handled_notices
 from ckptsyncd.core.messages import (
     Answer,
@@ -27,8 +28,6 @@ from ckptsyncd.core.messages import (
     KeysListed,
     Message,
     Noticed,
-    ObjectStored,
-    PieceStored,
     Probed,
     Reconfigured,
     RecordPut,
@@ -47,11 +46,8 @@ from ckptsyncd.core.messages import (
 from ckptsyncd.core.orders import (
     Begin,
     Errand,
-    Finish,
-    GetSmall,
     HandOrder,
     Order,
-    PutSmall,
     SetPace,
     Stop,
 )
@@ -162,13 +158,14 @@ class Brain:
         self._hear(message, now, notes)
         self._see(now, notes)
         self.ending.settle(now.boot, self._circumstances(now), notes)
+        told = self.drain.begin(now)
         self.eyes.hurry(on=self.ending.is_hasty)
         # Less patience may have settled something at once: only then is a drain perhaps over.
         self._see(now, notes)
         seen = self._circumstances(now)
         self.ending.settle(now.boot, seen, notes)
         code = self.ending.exit_code(now.boot, seen)
-        told = self._follow_drain(seen, code, now, notes)
+        told += self._follow_drain(seen, code, now, notes)
         orders: list[Order] = [
             *self.foreman.scanner_orders(now),
             *self.foreman.hand_orders(now, notes, hasty=self.ending.is_hasty),
@@ -265,8 +262,10 @@ class Brain:
         self.eyes.adopt(policy)
 
     def _answered(self, message: Answer | Report, now: Instant, notes: Notebook) -> None:
-        out = self.outstanding.ended(message.errand)
+        out = self.outstanding.ended(message)
         if out is None:
+            if isinstance(message, UploadBegun):
+                self.editions.leftovers.abandon(message.begun, notes)
             return
         message, order = original(message), out.order
         errand = message.errand
@@ -274,7 +273,7 @@ class Brain:
         # Other orders may succeed while one keeps failing: only its own success ends the trouble.
         if isinstance(order, HandOrder) and (has_rested or not self.outstanding.resting):
             self.trouble.ended(notes)
-        self._measure(message, out, now)
+        self.pieces_stored += measure(message, out, now.boot, self.rate, self.outstanding)
         edition = self.editions.open.get((errand.checkpoint, errand.save_id))
         if edition is not None:
             case = Case(self.editions, edition, order, self.wishes.scene(edition, now), notes)
@@ -282,22 +281,6 @@ class Brain:
             note_state(self.editions, errand, notes)
         else:
             self._answered_beside(message, order, now, notes)
-
-    def _measure(self, message: Answer | Report, out: Out, now: Instant) -> None:
-        """Take in how long something took: bytes, or a request without much of a body."""
-        size = 0
-        if isinstance(message, PieceStored):
-            size = message.receipt.length
-        elif isinstance(message, ObjectStored) and message.errand.purpose == "whole":
-            size = message.fact.size
-        elif isinstance(out.order, PutSmall | GetSmall | Begin | Finish):
-            self.rate.answered(now.boot - out.since)
-            return
-        else:
-            return
-        self.pieces_stored += 1
-        self.rate.stored(size, message.seconds, now.boot)
-        self.outstanding.stored(out, size)
 
     def _answered_beside(
         self, message: Answer | Report, order: Order, now: Instant, notes: Notebook
@@ -323,8 +306,11 @@ class Brain:
             self.runs.hear(message, getattr(order, "data", b""), now, notes)
 
     def _failed(self, message: Failed, now: Instant, notes: Notebook) -> None:
-        out = self.outstanding.ended(message.errand)
+        begin = self.outstanding.begin_of(message.errand)
+        out = self.outstanding.ended(message)
         if out is None:
+            if begin is not None and message.ambiguous:
+                self.editions.leftovers.look_for_stray(begin.key, notes)
             return
         message, order = original(message), out.order
         errand = message.errand

@@ -101,13 +101,31 @@ class Drain:
 
     # The course of it ---------------------------------------------------------------------------
 
+    def begin(self, now: Instant) -> list[Order]:
+        """Take in that a drain begins, or goes on; return what the trainer is told.
+
+        Before the drain may be called over: the trainer's last checkpoint belongs to it.
+        """
+        if not self._is_on:
+            return []
+        binding = self.ending.binding()
+        self.notice = binding if binding is not None else self.notice
+        self.deadline = self.ending.deadline()
+        if self.began is None:
+            self.began = now
+            self.sent_before = self.rate.bytes_sent
+            rows = self.editions.safe.items()
+            self.safe_before = {name: row.manifest.edition for name, row in rows}
+        return list(self._tell_trainer(now))
+
+    @property
+    def _is_on(self) -> bool:
+        return self.ending.state in ("draining", "drained")
+
     def follow(self, now: Instant, seen: Circumstances, notes: Notebook) -> list[Order]:
-        """Go with the daemon's state; return what is to be told to trainer, source and disk."""
+        """Go with the daemon's state; return what is to be told to source and disk."""
         orders: list[Order] = []
-        is_on = self.ending.state in ("draining", "drained")
-        if is_on:
-            self._begin(now)
-            orders += self._tell_trainer(now)
+        if self._is_on:
             orders += self._acknowledge()
             if seen.at_risk and now.boot >= self._report_at():
                 self.late_for = self.deadline
@@ -140,16 +158,6 @@ class Drain:
         """Take in what became of telling the trainer."""
         self.trainer = text
         notes.said("trainer.told", ("text", text))
-
-    def _begin(self, now: Instant) -> None:
-        binding = self.ending.binding()
-        self.notice = binding if binding is not None else self.notice
-        self.deadline = self.ending.deadline()
-        if self.began is None:
-            self.began = now
-            self.sent_before = self.rate.bytes_sent
-            rows = self.editions.safe.items()
-            self.safe_before = {name: row.manifest.edition for name, row in rows}
 
     def _end(self) -> Iterator[Order]:
         if self.told is not None:

@@ -14,8 +14,8 @@ from itertools import islice
 from ckptsyncd.core.editions import Editions
 from ckptsyncd.core.eyes import Eyes
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.orders import Errand, HandOrder, Look, Order, Scan
-from ckptsyncd.core.outstanding import Out, Outstanding
+from ckptsyncd.core.orders import Begin, Errand, HandOrder, Look, Order, Scan
+from ckptsyncd.core.outstanding import Outstanding
 from ckptsyncd.core.planner import Planner
 from ckptsyncd.core.turn import Notebook
 from ckptsyncd.core.wishes import Wishes
@@ -24,7 +24,8 @@ from ckptsyncd.core.wishes import Wishes
 #: wait behind many looks).
 SCANNER_SLOTS = 4
 
-#: So many more orders than there are hands may be out while that many seem to be stuck (guessed).
+#: Against a deadline so many more orders than there are hands may be out (guessed): as many as seem
+#: to be stuck, and small ones on which everything waits, such as a manifest.
 SPARE_HANDS = 2
 
 
@@ -46,49 +47,53 @@ class Foreman:
                 return
             if self.outstanding.is_free(order.errand, now.boot):
                 busy += 1
-                self.outstanding.give(order, now.boot)
-                if isinstance(order, Scan | Look):
-                    self.eyes.ordered(order)
-                yield order
+                given = self.outstanding.give(order, now.boot)
+                if isinstance(given, Scan | Look):
+                    self.eyes.ordered(given)
+                yield given
 
     def hand_orders(self, now: Instant, notes: Notebook, *, hasty: bool) -> Iterator[Order]:
         """Yield what free hands are to do next; with haste also what seems to be stuck, again."""
-        busy = list(self.outstanding.with_hands())
-        stuck = list(self.planner.stuck(now.boot)) if hasty else []
+        hands, busy = self.wishes.policy.hands, self.outstanding.busy_hands()
+        stuck = self.planner.find_stuck(now.boot) if hasty else 0
         # Whoever waits for an answer that may never come does not count, up to a bound.
-        free = self.wishes.policy.hands - len(busy) + min(len(stuck), SPARE_HANDS)
-        if free <= 0:
-            return
-        for order in islice(self._wanted(busy, now, notes), free):
-            free -= 1
-            self._hand_out(order, now, notes)
-            yield order
-        for order in islice(self.outstanding.again(stuck), free):
-            self._hand_out(order, now, notes)
-            yield order
+        free = hands - busy + min(stuck, SPARE_HANDS)
+        spare = hands - busy + SPARE_HANDS
+        orders = self._wanted(now, notes)
+        if hasty and free <= 0:
+            free, orders = spare, self._free_ones(self.wishes.small(now, notes), now)
+        for order in islice(orders, max(free, 0)):
+            yield self._hand_out(order, now, notes)
 
-    def _wanted(self, busy: Iterable[Out], now: Instant, notes: Notebook) -> Iterator[HandOrder]:
+    def _free_ones(self, orders: Iterable[HandOrder], now: Instant) -> Iterator[HandOrder]:
+        return (order for order in orders if self.outstanding.is_free(order.errand, now.boot))
+
+    def _wanted(self, now: Instant, notes: Notebook) -> Iterator[HandOrder]:
         """Yield what hands could do now, most urgent first, equal shares among series."""
+        busy = self.outstanding.with_hands()
         shares = Counter(self.editions.series_of(out.order.errand) for out in busy)
         streams = self.wishes.hands(now, notes)
-        is_free = self.outstanding.is_free
         while streams:
             stream = min(streams, key=lambda s: (s.urgency, shares[s.series]))
-            order = next((o for o in stream.orders if is_free(o.errand, now.boot)), None)
+            order = next(self._free_ones(stream.orders, now), None)
             if order is None:
                 streams.remove(stream)
             else:
                 shares[stream.series] += 1
                 yield order
 
-    def _hand_out(self, order: HandOrder, now: Instant, notes: Notebook) -> None:
-        self.outstanding.give(order, now.boot)
+    def _hand_out(self, order: HandOrder, now: Instant, notes: Notebook) -> HandOrder:
+        given = self.outstanding.give(order, now.boot)
+        if isinstance(given, Begin) and given.errand.attempt:
+            # Both attempts may begin one, and this process may not live to hear of it.
+            self.editions.leftovers.look_for_stray(given.key, notes)
         errand = order.errand
         edition = self.editions.open.get((errand.checkpoint, errand.save_id))
         if edition is not None:
             edition.parked_until = None
             self.editions.before(order, edition, notes)
             note_state(self.editions, errand, notes)
+        return given
 
 
 def note_state(editions: Editions, errand: Errand, notes: Notebook) -> None:

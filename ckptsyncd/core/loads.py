@@ -59,7 +59,7 @@ def load_of(
     """Return what an edition still needs.
 
     ``row`` is what a former daemon had stored of it, until it is claimed again. ``sent`` bytes of
-    it are on their way by now, and need not be sent again.
+    it are under way, and need not be sent again.
     """
     steps = SEAL_STEPS + (0 if edition.claimed == "yes" else CLAIM_STEPS)
     if edition.claimed == "yes":

@@ -175,7 +175,7 @@ def piece_row(save_id: str, path: str, nonce: str, receipt: Receipt) -> Remember
 
 def garbage_row(begun: Begun) -> Remember:
     """Return the order to remember a begun upload to be dropped, or (no token) looked for."""
-    return Remember("garbage", begun.token or begun.key, _text(asdict(begun)))
+    return Remember("garbage", begun.token or begun.key, _text(asdict(begun)), durable=True)
 
 
 def forget_garbage(name: str) -> Forget:

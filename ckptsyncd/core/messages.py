@@ -277,6 +277,14 @@ class RootLost:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruned:
+    """An edition was removed from the store on purpose."""
+
+    checkpoint: str
+    edition: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reconfigured:
     """Other rules hold from now on; number of hands and nodes are those of the start."""
 
@@ -322,6 +330,7 @@ Message = (
     | TrainerTold
     | CommitRequested
     | RootLost
+    | Pruned
     | Reconfigured
     | Woken
 )

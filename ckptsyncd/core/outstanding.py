@@ -1,19 +1,20 @@
 """The orders that are out, and the errands that rest after a failure.
 
 An order that seems to be stuck may be given a second time while time is short: a *copy*, with the
-same errand but for its number of the ``attempt``. Each answer is judged by the very order that it
-answers; whichever comes first settles the matter, and the other only frees its hand.
+same errand but for the number of its ``attempt``. Each answer is judged by the very order that it
+answers. Whichever settles the matter makes the others *void*: their answers, should they still
+come, free a hand and change nothing.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeVar
 
 from ckptsyncd.core.messages import Answer, Failed, Report
-from ckptsyncd.core.orders import Errand, HandOrder, PutPiece, PutWhole, ScannerOrder
+from ckptsyncd.core.orders import Begin, Errand, HandOrder, PutPiece, PutWhole, ScannerOrder
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.rate import LARGE_BYTES
 from ckptsyncd.core.retry import Wait, after_failure, wait_seconds
@@ -39,56 +40,77 @@ class Out:
 class Outstanding:
     """Every order that is out, by its errand, and every errand that rests.
 
-    ``random`` gives uniform numbers in [0, 1).
+    ``random`` gives uniform numbers in [0, 1). ``attempts`` names, for each errand without its
+    number, those that are out or void.
     """
 
     policy: Policy
     random: Callable[[], float]
     out: dict[Errand, Out] = field(default_factory=dict)
-    copies: Counter[Errand] = field(default_factory=Counter)
+    void: dict[Errand, Out] = field(default_factory=dict)
+    attempts: dict[Errand, list[Errand]] = field(default_factory=dict)
     resting: dict[Errand, Wait] = field(default_factory=dict)
     #: When the latest of the large transfers that have ended well had begun.
     overtook: float = float("-inf")
 
     def is_free(self, errand: Errand, now: float) -> bool:
         """Return whether an errand is neither under way nor resting."""
-        if errand in self.out or errand in self.copies:
+        if errand in self.attempts and any(e in self.out for e in self.attempts[errand]):
             return False
         wait = self.resting.get(errand)
         return wait is None or wait.until <= now
 
-    def give(self, order: HandOrder | ScannerOrder, now: float) -> None:
-        """Note that an order goes out."""
+    def give(self, order: AnyOrder, now: float) -> AnyOrder:
+        """Note that an order goes out, and return it, with a number of its own where needed."""
+        base = first(order.errand)
+        others = self.attempts.setdefault(base, [])
+        if others:
+            number = max(errand.attempt for errand in others) + 1
+            order = replace(order, errand=replace(base, attempt=number))
+        others.append(order.errand)
         self.out[order.errand] = Out(order, now)
-        if order.errand.attempt:
-            self.copies[first(order.errand)] += 1
+        return order
 
-    def ended(self, errand: Errand) -> Out | None:
-        """Take back the order that was answered, under this very number of the attempt."""
-        if errand.attempt:
-            base = first(errand)
-            self.copies[base] -= 1
-            self.copies += Counter()  # drops what is at zero
-        return self.out.pop(errand, None)
+    def ended(self, message: Answer | Report) -> Out | None:
+        """Take back the order that was answered; ``None`` where the answer changes nothing."""
+        errand = message.errand
+        out = self.out.pop(errand, None)
+        self.void.pop(errand, None)
+        others = self.attempts.get(first(errand), [])
+        if errand in others:
+            others.remove(errand)
+        if not others:
+            self.attempts.pop(first(errand), None)
+        if out is None:
+            return None
+        still_out = [other for other in others if other in self.out]
+        if still_out and isinstance(message, Failed) and message.kind == "again":
+            return None  # another attempt may do better
+        for other in still_out:
+            self.void[other] = self.out.pop(other)
+        return out
 
-    def overtaken(self, out: Out) -> bool:
-        """Return whether a large transfer that began later has ended already."""
-        return self.overtook > out.since
+    def begin_of(self, errand: Errand) -> Begin | None:
+        """Return the order of this number if it begins an upload, waited for or not."""
+        out = self.out.get(errand) or self.void.get(errand)
+        return out.order if out is not None and isinstance(out.order, Begin) else None
 
     def stored(self, out: Out, size: int) -> None:
         """Take in that a transfer has ended well: those that began before it are overtaken."""
         if size >= LARGE_BYTES:
             self.overtook = max(self.overtook, out.since)
 
+    def overtaken(self, out: Out) -> bool:
+        """Return whether a large transfer that began later has ended already."""
+        return self.overtook > out.since
+
     def again(self, stuck: Iterable[Out]) -> Iterator[HandOrder]:
-        """Yield a copy of each stuck order, if it has not enough of them."""
+        """Yield each stuck order, to be given once more, if it was not given often enough."""
         for out in stuck:
             base = first(out.order.errand)
-            if isinstance(out.order, HandOrder) and self.copies[base] < MOST_COPIES:
-                yield copied(out.order, max(self._attempts(base)) + 1)
-
-    def _attempts(self, base: Errand) -> Iterator[int]:
-        return (errand.attempt for errand in self.out if first(errand) == base)
+            count = sum(errand in self.out for errand in self.attempts[base])
+            if isinstance(out.order, HandOrder) and count <= MOST_COPIES:
+                yield copied(out.order, out.order.errand.attempt + 1)
 
     def rest(self, message: Failed, now: float, *, hasty: bool) -> Wait:
         """Have an errand rest after a failure, longer each time; return how long."""
@@ -109,9 +131,23 @@ class Outstanding:
         """End an errand's rest because it succeeded; return whether it had one."""
         return self.resting.pop(errand, None) is not None
 
+    def busy_hands(self) -> int:
+        """Return how many hands have something to do, even if nobody waits for it any more."""
+        orders = (out.order for out in chain(self.out.values(), self.void.values()))
+        return sum(isinstance(order, HandOrder) for order in orders)
+
     def with_hands(self) -> Iterator[Out]:
-        """Yield the orders that hands are busy with."""
+        """Yield the hands' orders whose answers are waited for, each attempt by itself."""
         return (out for out in self.out.values() if isinstance(out.order, HandOrder))
+
+    def sending(self) -> Iterator[tuple[Out, int]]:
+        """Yield each large transfer that is under way, and its size, however often it is out."""
+        seen: set[Errand] = set()
+        for out in self.with_hands():
+            size, base = sent_bytes(out.order), first(out.order.errand)
+            if size >= LARGE_BYTES and base not in seen:
+                seen.add(base)
+                yield out, size
 
     def with_scanner(self) -> int:
         """Return how many orders the scanner has."""

@@ -5,11 +5,13 @@ faster than uploads, starting over with each save would never finish any.
 
 In a drain every series is to get the newest recovery point that can be committed in time; no series
 gets a second checkpoint before every one that can has got its first. What does not fit is given up
-and said so; it gets what time is left, for its pieces are resumed by the next daemon on this disk.
+and said so; it gets what time is left, for its pieces are resumed by the next daemon on this disk,
+and a machine may live a little longer than was said.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -68,6 +70,11 @@ class Candidate:
     point_at: float | None = None
     obstacle: str = ""
 
+    @property
+    def gain(self) -> float:
+        """How many seconds of training are saved with it."""
+        return NO_POINT_SECONDS if self.point_at is None else self.saved_at - self.point_at
+
 
 @dataclass(frozen=True, slots=True)
 class DrainPlan:
@@ -76,7 +83,7 @@ class DrainPlan:
     ``first`` are the recovery points, at most one for each series. ``finish_boot`` is when the last
     one that fits is expected to be safe, ``None`` where no speed was measured. Boot seconds;
     ``deadline_boot`` is infinite where nobody named one, and ``seconds`` is what was left until
-    then without the margin for stopping.
+    then, without the margin for stopping and the time for what was under way already.
     """
 
     made_boot: float
@@ -154,10 +161,11 @@ def planned(
     free = [candidate for candidate in known if not candidate.obstacle]
     kept = frozenset(() if before is None else (c.key for c in before.first))
     plain = _Budget(speed, seconds)
-    first = tuple(sorted(_recovery_points(free, speed, seconds, kept), key=plain.cost))
+    first = _recovery_points(free, speed, seconds, kept)
     then = _also(free, first, plain)
     chosen = (*first, *then)
-    is_known = speed.bytes_per_second > 0.0 or not any(c.load.bytes for c in chosen)
+    is_measured = speed.bytes_per_second > 0.0 and not speed.is_bound
+    is_known = is_measured or not any(c.load.bytes for c in chosen)
     return DrainPlan(
         made_boot=now,
         deadline_boot=deadline,
@@ -165,7 +173,7 @@ def planned(
         speed=speed,
         first=first,
         then=then,
-        given_up=tuple(candidate for candidate in known if candidate not in chosen),
+        given_up=_given_up((c for c in known if c not in chosen), plain),
         finish_boot=now + sum(map(plain.cost, chosen)) if is_known else None,
     )
 
@@ -183,17 +191,35 @@ def _also(
     return tuple(found)
 
 
+def _given_up(candidates: Iterable[Candidate], budget: _Budget) -> tuple[Candidate, ...]:
+    """Return what does not fit: newest first, but what would save twice as much for its time."""
+
+    def turn(candidate: Candidate) -> tuple[bool, bool, int]:
+        share = budget.cost(candidate) / max(candidate.gain, 1.0)
+        return bool(candidate.obstacle), not candidate.advances, round(math.log2(share + 1e-9))
+
+    return tuple(sorted(candidates, key=turn))
+
+
 def _recovery_points(
     free: Sequence[Candidate], speed: Speed, seconds: float, kept: frozenset[tuple[str, str]]
 ) -> tuple[Candidate, ...]:
-    """Return the best recovery points: those hoped for while one can still turn back."""
+    """Return the best recovery points: those hoped for while one can still turn back.
+
+    In the order of their turns: what is sure before what is hoped, and what saves most training for
+    its time first, for the link may break at any moment.
+    """
     hoped = _best(free, _Budget(speed, seconds, kept))
     cautious = _Budget(speed, seconds, kept, sure=True)
     surely = _best(free, cautious)
     way_back = sum(map(cautious.cost, surely))
-    if not surely or seconds - way_back > TURN_BACK_SECONDS:
-        return hoped
-    return surely
+    chosen = hoped if not surely or seconds - way_back > TURN_BACK_SECONDS else surely
+
+    def turn(candidate: Candidate) -> tuple[bool, float]:
+        cost = cautious.cost(candidate) / max(candidate.gain, 1.0)
+        return candidate not in surely, cost
+
+    return tuple(sorted(chosen, key=turn))
 
 
 def _best(free: Sequence[Candidate], budget: _Budget) -> tuple[Candidate, ...]:

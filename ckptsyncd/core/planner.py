@@ -5,6 +5,7 @@ It also knows which orders seem to be stuck: a plan that waits for one of them m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from ckptsyncd.core.ending import Ending
 from ckptsyncd.core.facts import Limits
 from ckptsyncd.core.loads import load_of
 from ckptsyncd.core.orders import Abandon, Delete, HandOrder, PutCompanion, ScannerOrder
-from ckptsyncd.core.outstanding import Out, Outstanding, sent_bytes
+from ckptsyncd.core.outstanding import Out, Outstanding, first, sent_bytes
 from ckptsyncd.core.plan import Candidate, DrainPlan, planned
 from ckptsyncd.core.rate import LARGE_BYTES, Rate, Span, Speed
 from ckptsyncd.core.runs import Runs
@@ -23,6 +24,8 @@ from ckptsyncd.core.turn import Notebook
 
 #: A plan is not trusted for longer.
 REMAKE_SECONDS = 1.0
+#: A speed is not computed anew sooner: it costs a millisecond, and there may be a turn for each.
+SPEED_SECONDS = 0.1
 #: An order counts as stuck after so many times what is usual, and not before so long (guessed: a
 #: healthy store has slow moments of a second).
 STUCK_TIMES = 3.0
@@ -46,11 +49,15 @@ class Planner:
     outstanding: Outstanding
     plan: DrainPlan | None = None
     planned_for: frozenset[tuple[str, str]] = field(default_factory=frozenset)
+    measured: Speed = field(default_factory=Speed)
+    measured_at: float = float("inf")
+    #: Orders that seem to be stuck, to be given once more, by checkpoint and save id.
+    again: dict[tuple[str, str], list[HandOrder]] = field(default_factory=dict)
 
     def consider(self, now: float, limits: Limits, notes: Notebook) -> None:
         """Remake the plan if it is a second old or about something else than what is there now."""
         if not self.ending.is_hasty:
-            self.plan = None
+            self.plan, self.again = None, {}
             return
         deadline = self.ending.deadline_ahead(now)
         before, known = self.plan, frozenset(self.editions.open)
@@ -61,9 +68,11 @@ class Planner:
             and deadline == before.deadline_boot
         ):
             return
-        left = deadline - now - self.ending.policy.stop_margin_seconds
         speed = self.speed(now)
-        candidates = [self._candidate(e, now, limits, speed) for e in self.editions.open.values()]
+        sent, under_way = self._sent(now, speed)
+        left = deadline - now - self.ending.policy.stop_margin_seconds - under_way
+        opened = self.editions.open.items()
+        candidates = [self._candidate(e, now, limits, sent.get(key, 0)) for key, e in opened]
         self.planned_for = known
         self.plan = planned(candidates, speed, now, deadline, left, before)
         if candidates and _is_news(self.plan, before):
@@ -76,31 +85,46 @@ class Planner:
         return self.plan.made_boot + REMAKE_SECONDS
 
     def speed(self, now: float) -> Speed:
-        """Return what the store and the link do at present."""
-        return self.rate.speed(now, self.ending.policy.hands, self._large(now))
+        """Return what the store and the link do at present, a moment ago at most."""
+        if not self.measured_at <= now < self.measured_at + SPEED_SECONDS:
+            self.measured_at = now
+            self.measured = self.rate.speed(now, self.ending.policy.hands, self._large(now))
+        return self.measured
 
     def turns(self, editions: Iterable[Edition]) -> tuple[list[Edition], list[Edition]]:
-        """Return what is worth the time, in order of its turns, and what is given up."""
+        """Return what is worth the time and what is given up, each in order of its turns."""
         by_key = {(edition.checkpoint, edition.save_id): edition for edition in editions}
-        chosen = () if self.plan is None else self.plan.chosen
-        first = [by_key.pop(candidate.key) for candidate in chosen if candidate.key in by_key]
-        return first, sorted(by_key.values(), key=self.runs.rank_of, reverse=True)
+        if self.plan is None:
+            return list(by_key.values()), []
+        chosen = [by_key[c.key] for c in self.plan.chosen if c.key in by_key]
+        return chosen, [by_key[c.key] for c in self.plan.given_up if c.key in by_key]
 
     # Orders that are out ------------------------------------------------------------------------
+
+    def find_stuck(self, now: float) -> int:
+        """Look for stuck orders, have them ready to be given again, and count idle hands.
+
+        Those that nobody waits for any more count as well.
+        """
+        stuck = list(self.stuck(now))
+        self.again = {}
+        for order in self.outstanding.again(stuck):
+            key = (order.errand.checkpoint, order.errand.save_id)
+            self.again.setdefault(key, []).append(order)
+        return len(stuck) + len(self.outstanding.void)
 
     def stuck(self, now: float) -> Iterator[Out]:
         """Yield the hands' orders that take so long that their answers may never come."""
         speed = self.speed(now)
         out = [one for one in self.outstanding.with_hands() if not isinstance(one.order, IDLE)]
-        sending = [one for one in out if sent_bytes(one.order) >= LARGE_BYTES]
+        sending = [one for one, _ in self.outstanding.sending()]
         for one in out:
             patience = self._patience(one.order, speed)
             # A slow link slows all transfers: one is stuck that later ones have overtaken, or that
             # has the link for itself.
-            is_slow_link = one in sending and not (
-                self.outstanding.overtaken(one) or len(sending) == 1
-            )
-            if now - one.since > patience and not is_slow_link:
+            is_large = sent_bytes(one.order) >= LARGE_BYTES
+            stands_out = self.outstanding.overtaken(one) or len(sending) == 1
+            if now - one.since > patience and (stands_out or not is_large):
                 yield one
 
     def _patience(self, order: HandOrder | ScannerOrder, speed: Speed) -> float:
@@ -114,17 +138,14 @@ class Planner:
         return max(STUCK_TIMES * usual, STUCK_SECONDS)
 
     def _large(self, now: float) -> Iterator[Span]:
-        for one in self.outstanding.with_hands():
-            size = sent_bytes(one.order)
-            if size >= LARGE_BYTES and not one.order.errand.attempt:
-                yield Span(one.since, now, size)
+        return (Span(one.since, now, size) for one, size in self.outstanding.sending())
 
     # Candidates ---------------------------------------------------------------------------------
 
-    def _candidate(self, edition: Edition, now: float, limits: Limits, speed: Speed) -> Candidate:
+    def _candidate(self, edition: Edition, now: float, limits: Limits, sent: int) -> Candidate:
         policy = self.ending.policy
         row = self.editions.recalled.editions.get(edition.save_id)
-        load = load_of(edition, row, limits, policy, self._sent(edition, now, speed))
+        load = load_of(edition, row, limits, policy, sent)
         rank = self.runs.rank_of(edition)
         point = highest_rank(self.runs.of(edition.series))
         is_parked = edition.parked_until is not None and edition.parked_until > now
@@ -142,16 +163,25 @@ class Planner:
             obstacle=edition.reason if is_parked else "",
         )
 
-    def _sent(self, edition: Edition, now: float, speed: Speed) -> int:
-        """Return how many bytes of an edition are probably in the store without an answer yet."""
-        hand = speed.hand_bytes_per_second
-        found = 0.0
-        for one in self.outstanding.with_hands():
-            errand, size = one.order.errand, sent_bytes(one.order)
-            is_its = (errand.checkpoint, errand.save_id) == (edition.checkpoint, edition.save_id)
-            if is_its and size >= LARGE_BYTES and not errand.attempt:
-                found += min((now - one.since) * hand, SENT_SHARE * size)
-        return int(found)
+    def _sent(self, now: float, speed: Speed) -> tuple[dict[tuple[str, str], int], float]:
+        """Return the bytes that are under way, by checkpoint, and the seconds that they still take.
+
+        They cannot be called back, so they are counted before anything is chosen, whosever they
+        are; what seems to be stuck has to be sent again.
+        """
+        stuck = {first(out.order.errand) for out in self.stuck(now)}
+        sent: Counter[tuple[str, str]] = Counter()
+        sending = list(self.outstanding.sending())
+        share = speed.bytes_per_second / max(len(sending), 1)
+        rest = 0.0
+        for one, size in sending:
+            errand = first(one.order.errand)
+            if errand not in stuck:
+                done = (now - one.since) * min(speed.hand_bytes_per_second, share)
+                rest += size - min(done, SENT_SHARE * size)
+                sent[errand.checkpoint, errand.save_id] += size
+        rate = speed.bytes_per_second
+        return dict(sent), rest / rate if rate > 0.0 else 0.0
 
 
 def _is_news(plan: DrainPlan, before: DrainPlan | None) -> bool:

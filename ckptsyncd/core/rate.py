@@ -27,6 +27,8 @@ MOST_REQUESTS = 32
 MOST_DOUBT = 0.5
 MOST_DOUBT_OF_AGE = 0.25
 OLD_SECONDS = 600.0
+#: So often what is under way and the speed of the link are guessed from each other.
+ROUNDS = 3
 
 
 class Span(NamedTuple):
@@ -43,6 +45,7 @@ class Speed:
 
     ``bytes_per_second`` of all ``hands`` together, ``hand_bytes_per_second`` of one of them while
     the others are busy too. ``doubt`` is the share by which the speed may be overestimated.
+    ``is_bound``: nothing has arrived yet, and it is no more than this.
     """
 
     bytes_per_second: float = 0.0
@@ -50,6 +53,7 @@ class Speed:
     request_seconds: float = 0.0
     doubt: float = 0.0
     hands: int = 1
+    is_bound: bool = False
 
 
 @dataclass(slots=True)
@@ -92,9 +96,7 @@ class Rate:
         """Return what to count on; ``under_way`` are large transfers as if they ended now."""
         spans = [Span(s.start, min(s.end, now), s.size) for s in self.spans if s.start < now]
         hand = _hand_rate(spans)
-        # One that takes longer than usual tells an upper bound; where nothing else is known, all.
-        late = [s for s in under_way if (s.end - s.start) * hand > s.size or hand == 0.0]
-        spans += late
+        spans += _arrived(spans, [s for s in under_way if s.end > s.start], hand)
         request = sum(self.requests) / len(self.requests) if self.requests else 0.0
         if not any(span.size for span in spans):
             return Speed(request_seconds=request, hands=hands)
@@ -108,7 +110,24 @@ class Rate:
             request_seconds=request,
             doubt=min(doubt + MOST_DOUBT_OF_AGE * age, MOST_DOUBT),
             hands=hands,
+            is_bound=hand == 0.0,
         )
+
+
+def _arrived(done: list[Span], under_way: list[Span], hand: float) -> list[Span]:
+    """Return what probably has arrived of transfers under way, never more than all of each.
+
+    So one that takes longer than usual tells that the link became slower; where nothing was
+    measured, all of it is an upper bound. Together they are no faster than the link, whose speed
+    in turn depends on them: a few rounds settle that.
+    """
+    if hand <= 0.0 or not under_way:
+        return under_way
+    each, found = hand, under_way
+    for _ in range(ROUNDS):
+        found = [s._replace(size=int(min((s.end - s.start) * each, s.size))) for s in under_way]
+        each = min(hand, _flow([*done, *found])[0] / len(under_way))
+    return found
 
 
 def _weight(time: float, newest: float) -> float:

@@ -70,6 +70,9 @@ def missing(edition: Edition, scene: Scene) -> Iterator[HandOrder | ScannerOrder
         yield from _comparison(edition)
     elif edition.claimed != "yes":
         yield from _claim(edition, scene)
+    elif edition.source:
+        key = names.manifest_key(edition.checkpoint, edition.source)
+        yield GetSmall(errand(edition, "confirm", index=edition.source), key)
     elif edition.files:
         for progress in edition.files.values():
             yield from _file(edition, progress, scene)

@@ -19,11 +19,16 @@ from ckptsyncd.core.eyes import Eyes
 from ckptsyncd.core.facts import Instant, Limits
 from ckptsyncd.core.names import MANIFESTS
 from ckptsyncd.core.orders import (
+    Begin,
     Errand,
+    Finish,
+    GetSmall,
     HandOrder,
     ListKeys,
     Probe,
+    PutSmall,
     ScannerOrder,
+    Stat,
 )
 from ckptsyncd.core.plan import calm_order
 from ckptsyncd.core.policy import Policy
@@ -141,14 +146,31 @@ class Wishes:
         if self.limits is None or not self.editions.catalogued:
             return [Stream(0, "", self._start())]
         hasty = self.ending.is_hasty
-        records = self.runs.missing(self.limits, now, hasty=hasty)
         return [
             Stream(0, "", self._start()),
             Stream(0, "", iter(self.drain.unsent)),
-            Stream(0, "", records),
+            Stream(0, "", self._records(now, hasty=hasty)),
             *(self._by_plan(now, notes) if hasty else self._by_series(now, notes)),
-            Stream(2, "", self._chores()),
+            # An edition that begins its turn wants an epoch: in this turn, not in the next.
+            Stream(2, "", self._records(now, hasty=hasty)),
+            Stream(3, "", self._chores()),
         ]
+
+    def small(self, now: Instant, notes: Notebook) -> Iterator[HandOrder]:
+        """Yield the small orders on which something that is worth the time waits: records, claims.
+
+        They need not wait for hands that send large pieces.
+        """
+        if self.limits is None or not self.editions.catalogued:
+            return
+        yield from self._records(now, hasty=True)
+        chosen, _ = self.drain.planner.turns(self._ready(now))
+        for edition in chosen:
+            order = next(self._upload(edition, now, notes), None) if edition.pinned else None
+            for small in (order, *self._again(edition)):
+                if isinstance(small, PutSmall | GetSmall | Begin | Finish | Stat):
+                    yield small
+        yield from self._records(now, hasty=True)
 
     def _start(self) -> Iterator[HandOrder]:
         if self.limits is None:
@@ -171,10 +193,25 @@ class Wishes:
         ]
 
     def _by_plan(self, now: Instant, notes: Notebook) -> list[Stream]:
-        """Return what fits in the plan's order; what is given up gets hands only after that."""
+        """Return what fits in the plan's order; what is given up gets hands only after that.
+
+        One at a time: the last pieces of one that is nearly done have the link for themselves.
+        """
         chosen, given_up = self.drain.planner.turns(self._ready(now))
-        turns = [edition for edition in chosen or given_up if edition.pinned]
-        return [Stream(1, "", chain.from_iterable(self._upload(e, now, notes) for e in turns))]
+        turns = [edition for edition in chosen or given_up[:1] if edition.pinned]
+        # What is stuck goes out again before what is less urgent, not before the edition's own.
+        orders = (chain(self._upload(e, now, notes), self._again(e)) for e in turns)
+        return [Stream(1, "", chain.from_iterable(orders))]
+
+    def _again(self, edition: Edition) -> Iterator[HandOrder]:
+        key = (edition.checkpoint, edition.save_id)
+        return iter(self.drain.planner.again.get(key, ()))
+
+    def _records(self, now: Instant, *, hasty: bool) -> Iterator[HandOrder]:
+        assert self.limits is not None  # noqa: S101 - the caller asked
+        yield from self.runs.missing(self.limits, now, hasty=hasty)
+        for (_, save_id), orders in self.drain.planner.again.items():
+            yield from () if save_id else orders
 
     def _upload(self, edition: Edition, now: Instant, notes: Notebook) -> Iterator[HandOrder]:
         if edition.number == 0 and not edition.rivals:

@@ -77,6 +77,13 @@ def test_where_nothing_fits_everything_is_given_up_newest_first() -> None:
     assert plan.finish_boot == 1000.0
 
 
+def test_of_what_does_not_fit_one_that_is_nearly_done_goes_first() -> None:
+    """If the machine lives a second longer than was said, the older one is saved."""
+    older = save(1, 20, rest=2 * GIB, load=Load(bytes=2 * GIB), point_at=0.0)
+    plan = plan_of(older, save(2, 20, point_at=0.0), seconds=1.0)
+    assert steps(plan.given_up) == [1, 2]
+
+
 def test_without_time_nothing_fits_and_without_a_deadline_everything_does() -> None:
     """A notice of no seconds gives everything up; one without a deadline gives nothing up."""
     assert plan_of(save(1, 1), seconds=-1.0).chosen == ()
