@@ -89,7 +89,8 @@ class Oracle:
             return key.replace(names.CLAIMS, names.MANIFESTS) not in self.objects
         if key.startswith(names.MANIFESTS):
             return decode(old).save_id == decode(data).save_id
-        return False
+        named = (file.key for manifest in self.manifests.values() for file in manifest.files)
+        return key not in named
 
     def _manifest(self, key: str, manifest: Manifest) -> None:
         named = names.manifest_key(manifest.checkpoint, manifest.edition)
