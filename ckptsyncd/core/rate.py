@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-#: So many transfers are remembered: at 3 GB/s with pieces of 16 MiB they are 1.4 s (guessed).
-MOST_SPANS = 256
+#: So many transfers are remembered: at 3 GB/s with pieces of 16 MiB they are 0.7 s (guessed).
+MOST_SPANS = 128
 #: What was measured so long before the newest counts half as much (guessed: a drain of 15 s sees
 #: a change in its first third).
 HALF_LIFE_SECONDS = 4.0

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ckptsyncd.core.drain_report import DrainReport
+from ckptsyncd.core.drain_view import DrainPlanView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.lifecycle import DaemonState, State
 
@@ -84,6 +86,9 @@ class Snapshot:
     bytes_sent: int
     store_failing: str
     orphans: int = 0
+    drain_plan: DrainPlanView | None = None
+    would_fit_notice: WouldFit | None = None
+    last_drain: DrainReport | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptsyncd.core.brain import Brain
+from ckptsyncd.core.drain_view import plan_view, would_fit
 from ckptsyncd.core.edition import Edition
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.manifest import Manifest
@@ -46,6 +47,9 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
         bytes_sent=brain.rate.bytes_sent,
         store_failing=_failing(brain, now),
         orphans=len(brain.editions.leftovers.garbage),
+        drain_plan=plan_view(brain.planner.plan, now),
+        would_fit_notice=would_fit(brain.editions, brain.planner, now),
+        last_drain=brain.drain.last,
     )
 
 

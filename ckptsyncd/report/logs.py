@@ -34,6 +34,12 @@ _LEVEL_OF: dict[str, Level] = {
     "draining": "warning",
     "fenced": "error",
 }
+_LEVEL_OF_EVENT: dict[str, Level] = {
+    "drain.planned": "warning",
+    "drain.nothing_fits": "error",
+    "drain.reported": "warning",
+    "trainer.told": "warning",
+}
 _OVER = ("safe", "superseded", "vanished")
 
 
@@ -156,7 +162,8 @@ class Logs:
             del self._failing[subject]
 
     def _said(self, move: Said, now: Instant) -> None:
-        self._say("info", move.event, now, **dict(move.fields))
+        level = _LEVEL_OF_EVENT.get(move.event, "info")
+        self._say(level, move.event, now, **dict(move.fields))
 
     def _say(self, level: Level, event: str, now: Instant, **fields: Any) -> None:
         """Write a line; a log that cannot be written (a full disk) does not stop the daemon."""

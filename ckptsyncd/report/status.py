@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ckptsyncd.core.drain_view import DrainPlanView, WouldFit
 from ckptsyncd.core.lifecycle import DAEMON_MEANING, MEANING
 from ckptsyncd.core.snapshot import CheckpointView, RecoveryPoint, Snapshot
 from ckptsyncd.core.words import count_words, duration_words, printable, redacted, size_words
@@ -212,6 +213,31 @@ def _risk(snapshot: Snapshot, now: float) -> Iterator[_Line]:
         yield _Line("at risk: nothing that is finished", "good")
     if snapshot.rate_bytes_per_second > 0:
         yield _Line(f"rate: {size_words(snapshot.rate_bytes_per_second)}/s")
+    if snapshot.drain_plan is not None:
+        yield from _plan(snapshot.drain_plan, now)
+    elif snapshot.would_fit_notice is not None and snapshot.would_fit_notice.bytes:
+        yield _would_fit(snapshot.would_fit_notice)
+
+
+def _plan(plan: DrainPlanView, now: float) -> Iterator[_Line]:
+    if plan.chosen:
+        names = ", ".join(view.checkpoint for view in plan.chosen)
+        eta = "" if plan.finish_at is None else f" in {duration_words(plan.finish_at - now)}"
+        yield _Line(f"plan: {names} ({size_words(plan.bytes)}) will be safe{eta}", "busy")
+    for view in plan.given_up:
+        size = size_words(view.bytes)
+        yield _Line(f"given up: {view.checkpoint}, {size} left: {view.reason}", "bad")
+
+
+def _would_fit(found: WouldFit) -> _Line:
+    """Say what a notice would save, on the first day and not in the last minute."""
+    notice = f"a notice of {duration_words(found.notice_seconds)}"
+    if found.seconds_needed is None:
+        return _Line(f"not known yet whether {size_words(found.bytes)} fit {notice}", "dim")
+    need = f"{size_words(found.bytes)} need {duration_words(found.seconds_needed)}"
+    if found.fits:
+        return _Line(f"{notice} would do: {need}", "good")
+    return _Line(f"{notice} would not do: {need}; save less or upload faster", "warn")
 
 
 def _troubles(snapshot: Snapshot) -> Iterator[_Line]:

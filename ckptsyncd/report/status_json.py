@@ -10,6 +10,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ckptsyncd.core.drain_report import DrainReport
+from ckptsyncd.core.drain_view import DrainPlanView
 from ckptsyncd.core.snapshot import Snapshot
 
 VERSION = 1
@@ -78,7 +80,22 @@ def to_json(snapshot: Snapshot, daemon: DaemonView, now: float) -> Json:
         "retries": snapshot.retries,
         "bytes_sent": snapshot.bytes_sent,
         "orphans": snapshot.orphans,
+        "drain_plan": _drain_plan(snapshot.drain_plan),
+        "would_fit_notice": None
+        if snapshot.would_fit_notice is None
+        else asdict(snapshot.would_fit_notice),
+        "last_drain": _last_drain(snapshot.last_drain),
     }
+
+
+def _drain_plan(plan: DrainPlanView | None) -> Json | None:
+    if plan is None:
+        return None
+    return {**asdict(plan), "bytes": plan.bytes, "bytes_given_up": plan.bytes_given_up}
+
+
+def _last_drain(report: DrainReport | None) -> Json | None:
+    return None if report is None else {**asdict(report), "bytes_left": report.bytes_left}
 
 
 def _notice(snapshot: Snapshot, now: float) -> Json | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from ckptsyncd.core.drain_report import DrainReport, LeftBehind
+from ckptsyncd.core.drain_view import DrainPlanView, PlannedView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.snapshot import CheckpointView, RecoveryPoint, Snapshot, SourceView
 from ckptsyncd.report.status_json import DaemonView
@@ -47,6 +49,9 @@ def from_json(document: Mapping[str, Any]) -> tuple[Snapshot, DaemonView]:
         bytes_sent=top.whole("bytes_sent"),
         store_failing=top.text("store_failing"),
         orphans=top.whole("orphans"),
+        drain_plan=_plan(top.table("drain_plan")),
+        would_fit_notice=_would_fit(top.table("would_fit_notice")),
+        last_drain=_last_drain(top.table("last_drain")),
     )
     return snapshot, view
 
@@ -62,6 +67,80 @@ def _notice_of(table: Mapping[str, Any]) -> Notice | None:
         severity=severity,
         deadline_boot=row.maybe_number("deadline_boot"),
         text=row.text("text"),
+    )
+
+
+def _plan(table: Mapping[str, Any]) -> DrainPlanView | None:
+    row = _Row(table)
+    if not table:
+        return None
+    return DrainPlanView(
+        made_at=row.number("made_at"),
+        deadline_at=row.maybe_number("deadline_at"),
+        chosen=tuple(_planned(one) for one in row.rows("chosen")),
+        given_up=tuple(_planned(one) for one in row.rows("given_up")),
+        finish_at=row.maybe_number("finish_at"),
+        bytes_per_second=row.number("bytes_per_second"),
+        doubt=row.number("doubt"),
+    )
+
+
+def _planned(row: _Row) -> PlannedView:
+    return PlannedView(
+        checkpoint=row.text("checkpoint"),
+        edition=row.whole("edition"),
+        series=row.text("series"),
+        step=row.maybe_whole("step"),
+        bytes=row.whole("bytes"),
+        reason=row.text("reason"),
+    )
+
+
+def _would_fit(table: Mapping[str, Any]) -> WouldFit | None:
+    row = _Row(table)
+    if not table:
+        return None
+    fits = row.get("fits")
+    return WouldFit(
+        fits=fits if isinstance(fits, bool) else None,
+        bytes=row.whole("bytes"),
+        seconds_needed=row.maybe_number("seconds_needed"),
+        notice_seconds=row.number("notice_seconds"),
+    )
+
+
+def _last_drain(table: Mapping[str, Any]) -> DrainReport | None:
+    row = _Row(table)
+    if not table:
+        return None
+    return DrainReport(
+        source=row.text("source"),
+        notice_id=row.text("notice_id"),
+        text=row.text("text"),
+        outcome=cast("Any", row.text("outcome")),
+        began_at=row.number("began_at"),
+        ended_at=row.number("ended_at"),
+        deadline_at=row.maybe_number("deadline_at"),
+        points=row.texts("points"),
+        made_safe=row.texts("made_safe"),
+        left=tuple(_left(one) for one in row.rows("left")),
+        writing=row.texts("writing"),
+        bytes_sent=row.whole("bytes_sent"),
+        bytes_per_second=row.number("bytes_per_second"),
+        trainer=row.text("trainer"),
+        host=row.text("host"),
+    )
+
+
+def _left(row: _Row) -> LeftBehind:
+    return LeftBehind(
+        checkpoint=row.text("checkpoint"),
+        series=row.text("series"),
+        edition=row.whole("edition"),
+        step=row.maybe_whole("step"),
+        bytes=row.whole("bytes"),
+        bytes_stored=row.whole("bytes_stored"),
+        reason=row.text("reason"),
     )
 
 

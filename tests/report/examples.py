@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from ckptsyncd.core.drain_report import DrainReport, LeftBehind
+from ckptsyncd.core.drain_view import DrainPlanView, PlannedView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.snapshot import CheckpointView, RecoveryPoint, Snapshot, SourceView
 from ckptsyncd.report.status_json import DaemonView
@@ -130,6 +132,47 @@ NOTICES = st.builds(
     deadline_boot=_maybe_time,
     text=_text,
 )
+PLANNED = st.builds(
+    PlannedView,
+    checkpoint=_text,
+    edition=_amount,
+    series=_text,
+    step=st.none() | _amount,
+    bytes=_amount,
+    reason=_text,
+)
+PLANS = st.builds(
+    DrainPlanView,
+    made_at=_time,
+    deadline_at=_maybe_time,
+    chosen=st.lists(PLANNED, max_size=3).map(tuple),
+    given_up=st.lists(PLANNED, max_size=3).map(tuple),
+    finish_at=_maybe_time,
+    bytes_per_second=_time,
+    doubt=st.floats(0, 0.5),
+)
+_texts = st.lists(_text, max_size=2).map(tuple)
+DRAINS = st.builds(
+    DrainReport,
+    source=_text,
+    notice_id=_text,
+    text=_text,
+    outcome=st.sampled_from(["drained", "deadline", "withdrawn", "outlived", "stopped"]),
+    began_at=_time,
+    ended_at=_time,
+    deadline_at=_maybe_time,
+    points=_texts,
+    made_safe=_texts,
+    left=st.lists(
+        st.builds(LeftBehind, _text, _text, _amount, st.none() | _amount, _amount, _amount, _text),
+        max_size=2,
+    ).map(tuple),
+    writing=_texts,
+    bytes_sent=_amount,
+    bytes_per_second=_time,
+    trainer=_text,
+    host=_text,
+)
 SNAPSHOTS = st.builds(
     Snapshot,
     taken_at=_time,
@@ -155,4 +198,8 @@ SNAPSHOTS = st.builds(
     bytes_sent=_amount,
     store_failing=_text,
     orphans=_amount,
+    drain_plan=st.none() | PLANS,
+    would_fit_notice=st.none()
+    | st.builds(WouldFit, st.none() | st.booleans(), _amount, _maybe_time, _time),
+    last_drain=st.none() | DRAINS,
 )

@@ -95,7 +95,8 @@ def test_a_move_is_one_line_named_after_it() -> None:
         (DaemonMoved("running", "draining", "spot"), "daemon.draining", "warning"),
         (DaemonMoved("running", "fenced", "newer"), "daemon.fenced", "error"),
         (DaemonMoved("starting", "running", ""), "daemon.running", "info"),
-        (Said("drain.planned", (("fits", True), ("seconds", 3.5))), "drain.planned", "info"),
+        (Said("drain.planned", (("fits", True), ("seconds", 3.5))), "drain.planned", "warning"),
+        (Said("drain.nothing_fits", ()), "drain.nothing_fits", "error"),
         (BROKEN, "trouble.began", "warning"),
     ],
 )

@@ -8,10 +8,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ckptsyncd.core.drain_view import DrainPlanView, PlannedView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.snapshot import Snapshot, SourceView
 from ckptsyncd.report.status import lines, summary
-from tests.report.examples import BUSY, CALM, DAEMON, NOW, SNAPSHOTS, view
+from tests.report.examples import BUSY, CALM, DAEMON, GIB, NOW, SNAPSHOTS, view
 
 
 def screen(snapshot: Snapshot, **changes: object) -> str:
@@ -76,6 +77,33 @@ def test_what_is_wrong_is_told() -> None:
     ):
         assert part in text, part
     assert "from aws: \n" not in text
+
+
+def test_the_plan_of_a_drain_is_told_with_what_is_lost() -> None:
+    """Names, bytes and the expected end of what fits, and each checkpoint that is given up."""
+    plan = DrainPlanView(
+        made_at=NOW,
+        deadline_at=NOW + 30,
+        chosen=(PlannedView("llama/checkpoint-4300", 1, "llama", 4300, 4 * GIB),),
+        given_up=(PlannedView("llama/checkpoint-4400", 1, "llama", 4400, 9 * GIB, "does not fit"),),
+        finish_at=NOW + 12,
+        bytes_per_second=GIB / 3,
+        doubt=0.1,
+    )
+    shown = screen(replace(BUSY, state="draining", drain_plan=plan))
+    assert "plan: llama/checkpoint-4300 (4.0 GiB) will be safe in 12 s" in shown
+    assert "given up: llama/checkpoint-4400, 9.0 GiB left: does not fit" in shown
+
+
+def test_whether_a_notice_would_do_is_told_before_there_is_one() -> None:
+    """On the first day one reads that 48 GiB do not fit into 30 s."""
+    shown = screen(replace(CALM, would_fit_notice=WouldFit(False, 48 * GIB, 144.0, 30.0)))
+    assert "a notice of 30 s would not do: 48.0 GiB need 2 min 24 s" in shown
+    shown = screen(replace(CALM, would_fit_notice=WouldFit(True, GIB, 3.0, 30.0)))
+    assert "a notice of 30 s would do: 1.0 GiB need 3.0 s" in shown
+    shown = screen(replace(CALM, would_fit_notice=WouldFit(None, GIB, None, 30.0)))
+    assert "not known yet whether 1.0 GiB fit a notice of 30 s" in shown
+    assert "notice" not in screen(replace(CALM, would_fit_notice=WouldFit(True, 0, 0.0, 30.0)))
 
 
 def test_a_dead_daemon_is_said_first() -> None:
