@@ -51,13 +51,17 @@ def command(
 
 @dataclass
 class Program:
-    """A daemon for one watch root; ``start`` may be called again after it ended."""
+    """A daemon for one watch root; ``start`` may be called again after it ended.
+
+    ``under``: a command that runs the program.
+    """
 
     root: Path
     url: str
     base: Path
     options: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    under: tuple[str, ...] = ()
     process: subprocess.Popen[bytes] | None = None
     starts: int = 0
 
@@ -84,7 +88,7 @@ class Program:
 
     def _arguments(self, trainer: tuple[str, ...]) -> list[str]:
         places = ["--state-dir", str(self.base / "state"), "--socket", str(self.socket_path)]
-        run = [sys.executable, "-m", "ckptsyncd", "run", str(self.root), self.url]
+        run = [*self.under, sys.executable, "-m", "ckptsyncd", "run", str(self.root), self.url]
         return [*run, *places, *self.options, *(("--", *trainer) if trainer else ())]
 
     def ended(self) -> bool:

@@ -73,8 +73,8 @@ class Layout:
 
 @lru_cache(maxsize=4096)
 def pattern(text: str) -> re.Pattern[str]:
-    """Return the compiled pattern."""
-    return re.compile(text)
+    """Return the compiled pattern; a dot matches every character, for names have newlines too."""
+    return re.compile(text, re.DOTALL)
 
 
 def fits(text: str, name: str) -> bool:
