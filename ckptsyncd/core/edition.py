@@ -132,10 +132,13 @@ class Edition:
     def is_newer_than(self, other: Edition) -> bool:
         """Return whether it was surely saved after the other one.
 
-        Its files say so, and it was not seen to change before: the wall clock may have been set,
-        and what was seen late was not saved late.
+        Its files say so, it was not seen to change before, and its step is not lower: the wall
+        clock may have been set, what was seen late was not saved late, and an old checkpoint that
+        somebody touches is no new one.
         """
-        seen = self.settled.changed_at >= other.settled.changed_at
+        ours, others = self.settled, other.settled
+        is_back = ours.step is not None and others.step is not None and ours.step < others.step
+        seen = ours.changed_at >= others.changed_at and not is_back
         return seen and self.saved_at > other.saved_at
 
     def rank(self, lineage: int, after_step: int) -> tuple[int, int, float, int]:

@@ -128,6 +128,9 @@ class Editions:
     def number(self, edition: Edition, notes: Notebook) -> None:
         """Choose the edition's number: what a former daemon had, else the next free one."""
         row = self._row(edition)
+        if row is None and edition.save_id in self.recalled.editions:
+            # The same sizes and times, and other files: nothing that was stored of them counts.
+            self._forget_row(edition.save_id, notes)
         if row is not None:
             edition.number = row.number
             edition.claimed = "doubt"
@@ -161,7 +164,7 @@ class Editions:
         self._abandon_uploads(edition, notes)
         edition.files = {}
         edition.stored = {}
-        self.recalled.editions.pop(edition.save_id, None)
+        self._forget_row(edition.save_id, notes)
         self.number(edition, notes)
 
     def claimed(self, edition: Edition, scene: Scene) -> None:

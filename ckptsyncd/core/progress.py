@@ -102,8 +102,8 @@ def store_file(
 def object_seen(edition: Edition, progress: FileProgress, seen: ObjectSeen, scene: Scene) -> bool:
     """Resolve the doubt about a finish; return whether the object is ours.
 
-    Ours by the upload's nonce, or by size and checksum (somebody else stored the same content). A
-    foreign object is left alone: the file takes another key.
+    Ours by size and checksum, whoever stored it, or by the upload's nonce where the store tells no
+    checksum. A foreign object is left alone: the file takes another key.
     """
     fact = seen.fact
     progress.doubt = False
@@ -112,8 +112,9 @@ def object_seen(edition: Edition, progress: FileProgress, seen: ObjectSeen, scen
             progress.restart()
         return False
     ours = fact.nonce is not None and fact.nonce == progress.nonce
-    same = fact.crc64nvme is not None and fact.crc64nvme == seen.crc64nvme
-    if fact.size == progress.fact.size and seen.crc64nvme is not None and (ours or same):
+    # What the store knows of the content outweighs the name that it bears.
+    same = ours if fact.crc64nvme is None else fact.crc64nvme == seen.crc64nvme
+    if fact.size == progress.fact.size and seen.crc64nvme is not None and same:
         store_file(edition, progress, seen.crc64nvme, fact.checked, scene.policy.node)
         return True
     progress.restart()

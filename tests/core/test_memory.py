@@ -60,7 +60,8 @@ def test_a_file_is_forgotten_without_its_neighbours() -> None:
 
 def test_a_forgotten_edition_leaves_nothing() -> None:
     """Every row of an edition goes when the edition goes."""
-    rows = [*UPLOAD, memory.object_row(SAVE, stored()), memory.forget_edition(SAVE)]
+    rows: list[LedgerOrder] = [*UPLOAD, memory.object_row(SAVE, stored())]
+    rows.append(memory.forget_edition(SAVE))
     assert recalled(rows) == Recalled()
 
 

@@ -177,8 +177,8 @@ class Scanner:
     _one(
         "foreign-object-taken-as-ours",
         "core/progress.py",
-        "if fact.size == progress.fact.size and seen.crc64nvme is not None and (ours or same):",
-        "if seen.crc64nvme is not None:",
+        "    if fact.size == progress.fact.size and seen.crc64nvme is not None and same:\n",
+        "    if seen.crc64nvme is not None:\n",
     ),
     _one(
         "latest-not-read-again",
