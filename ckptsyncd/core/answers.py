@@ -110,13 +110,21 @@ def _claim_read(case: Case, message: RecordRead) -> None:
     if _is_moot(case, message):
         return
     taken = case.edition.number
-    if progress.claim_read(case.edition, message.data):
+    if progress.was_pruned(case.edition, message.data):
+        case.editions.pruned_before(case.edition, case.notes)
+    elif progress.claim_read(case.edition, message.data):
         case.editions.renumber(case.edition, case.notes)
         case.edition.rivals = (taken,)
     elif case.edition.claimed == "yes":
         case.editions.claimed(case.edition, case.scene)
     else:
         case.editions.unclaimed(case.edition, case.notes)
+
+
+def _confirmed(case: Case, message: RecordRead) -> None:
+    if message.errand.index == case.edition.source:
+        is_there = message.data is not None
+        case.editions.confirmed(case.edition, case.scene, is_there=is_there)
 
 
 def _begun(case: Case, message: UploadBegun) -> None:
@@ -217,6 +225,7 @@ TAKERS: dict[str, Callable[[Case, Any], None]] = {
     "sum": _summed,
     "claim": _claimed,
     "read claim": _claim_read,
+    "confirm": _confirmed,
     "begin": _begun,
     "list strays": _strays_listed,
     "piece": _piece,

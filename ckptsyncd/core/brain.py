@@ -29,6 +29,7 @@ from ckptsyncd.core.messages import (
     Message,
     Noticed,
     Probed,
+    Pruned,
     Reconfigured,
     RecordPut,
     RecordRead,
@@ -234,6 +235,9 @@ class Brain:
             self._failed(Failed(message.errand, "local", message.error), now, notes)
         elif isinstance(message, Answer | Report):
             self._answered(message, now, notes)
+        elif isinstance(message, Pruned):
+            self.editions.pruned(message.checkpoint, message.edition, notes)
+            self.runs.forgot(message.checkpoint)
         elif isinstance(message, Reconfigured):
             self._adopt(message.policy)
         else:

@@ -62,7 +62,8 @@ class Edition:
 
     ``files`` are those still on their way, ``stored`` those that are in the store. ``rivals`` are
     committed editions of the same name whose content may be this one; ``rival`` is the one whose
-    sizes are equal and whose checksums are being compared (``sums``).
+    sizes are equal and whose checksums are being compared (``sums``). ``source`` is the committed
+    edition whose unchanged files it may share, until it is known whether that is still there.
     """
 
     settled: Settled
@@ -80,6 +81,7 @@ class Edition:
     files: dict[str, FileProgress] = field(default_factory=dict)
     stored: dict[str, StoredFile] = field(default_factory=dict)
     rivals: tuple[int, ...] = ()
+    source: int = 0
     rival: Manifest | None = None
     sums: dict[str, int] = field(default_factory=dict)
     parked_until: float | None = None
@@ -115,7 +117,8 @@ class Edition:
     def wants_look(self) -> bool:
         """Whether only the second look stands between it and its manifest."""
         compared = self.pinned and not self.rivals
-        return compared and self.claimed == "yes" and not (self.files or self.looked)
+        laid_out = self.claimed == "yes" and not self.source
+        return compared and laid_out and not (self.files or self.looked)
 
     @property
     def is_open(self) -> bool:
@@ -145,3 +148,19 @@ class Edition:
         """Order editions of a series as ``Manifest.rank`` does, before there is a manifest."""
         step = after_step if self.settled.step is None else self.settled.step
         return (lineage, step, self.saved_at, self.number)
+
+
+def is_overwritten(old: Edition, new: Edition) -> bool:
+    """Return whether a newer content lies in the very files that an older edition has pinned.
+
+    The second look would find out as well, after all its bytes were sent for nothing. A stable
+    copy has files of its own.
+    """
+    if old.settled.copy:
+        return False
+    before = {(fact.device, fact.inode): fact for fact in old.listing.files if fact.kind == "file"}
+    return any(
+        (pinned := before.get((fact.device, fact.inode))) is not None
+        and (pinned.size, pinned.mtime_ns) != (fact.size, fact.mtime_ns)
+        for fact in new.listing.files
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ckptsyncd.core import memory, names, progress
-from ckptsyncd.core.edition import Edition, FileProgress
+from ckptsyncd.core.edition import Edition, is_overwritten
 from ckptsyncd.core.facts import Begun, Instant, Listing
 from ckptsyncd.core.leftovers import Leftovers
 from ckptsyncd.core.lifecycle import State
@@ -161,6 +161,7 @@ class Editions:
         edition.claimed = "no"
         edition.looked = False
         edition.sealed = "no"
+        edition.source = 0
         self._abandon_uploads(edition, notes)
         edition.files = {}
         edition.stored = {}
@@ -168,10 +169,29 @@ class Editions:
         self.number(edition, notes)
 
     def claimed(self, edition: Edition, scene: Scene) -> None:
-        """Lay out the files once the number is certain, with what is in the store already."""
+        """Lay out the files once the number is certain, with what is in the store already.
+
+        Where files of the last safe edition could be shared, that is first looked after: somebody
+        may have pruned it. From the claim on its data is not removed.
+        """
+        safe = self.safe.get(edition.checkpoint)
+        if safe is not None and self._unchanged(edition):
+            edition.source = safe.manifest.edition
+        else:
+            self.lay_out(edition, scene, {})
+
+    def confirmed(self, edition: Edition, scene: Scene, *, is_there: bool) -> None:
+        """Lay out the files, shared with the last safe edition if that is still there."""
+        safe = self.safe.get(edition.checkpoint)
+        same = safe is not None and safe.manifest.edition == edition.source
+        edition.source = 0
+        self.lay_out(edition, scene, self._unchanged(edition) if is_there and same else {})
+
+    def lay_out(self, edition: Edition, scene: Scene, shared: dict[str, StoredFile]) -> None:
+        """Plan what must be stored; what a former daemon had done is gone on with."""
         row = self._row(edition)
         self.recalled.editions.pop(edition.save_id, None)
-        progress.plan_files(edition, scene, self._unchanged(edition), row)
+        progress.plan_files(edition, scene, shared, row)
         for waiting in edition.files.values():
             if not waiting.nonce:
                 waiting.nonce = self.next_nonce()
@@ -277,11 +297,26 @@ class Editions:
                 notes.ledger.append(memory.forget_upload(edition.save_id, waiting.fact.path))
                 waiting.restart()
 
+    def pruned_before(self, edition: Edition, notes: Notebook) -> None:
+        """Give up a save that was stored and pruned: it would only be pruned again."""
+        self._drop(edition, notes, "superseded", "it was pruned from the store")
+
+    def pruned(self, checkpoint: str, number: int, notes: Notebook) -> None:
+        """Note that an edition does not exist in the store any more: it is not safe there."""
+        self.catalog.get(names.quoted(checkpoint), set()).discard(number)
+        self.numbers[checkpoint] = max(self.numbers.get(checkpoint, 0), number)
+        row = self.safe.get(checkpoint)
+        if row is not None and row.manifest.edition == number:
+            self._no_longer_safe(checkpoint, notes)
+
     def removed(self, checkpoint: str, notes: Notebook) -> None:
         """Note that the trainer removed a checkpoint: what is in the store or pinned stays."""
         for edition in self.of(checkpoint):
             if not edition.pinned:
                 self._drop(edition, notes, "vanished", "removed before it could be pinned")
+        self._no_longer_safe(checkpoint, notes)
+
+    def _no_longer_safe(self, checkpoint: str, notes: Notebook) -> None:
         self.safe_since.pop(checkpoint, None)
         if self.safe.pop(checkpoint, None) is not None:
             notes.ledger.append(memory.forget_safe(checkpoint))
@@ -295,13 +330,6 @@ class Editions:
             path = order.errand.path
             row = memory.intent_row(edition.save_id, path, order.key, order.nonce)
             notes.ledger.append(row)
-
-    def waiting_file(self, errand: Errand) -> tuple[Edition, FileProgress] | None:
-        """Return the edition and file of an errand, if both are still on their way."""
-        edition = self.open.get((errand.checkpoint, errand.save_id))
-        if edition is None or errand.path not in edition.files:
-            return None
-        return edition, edition.files[errand.path]
 
     # Start --------------------------------------------------------------------------------------
 
@@ -366,19 +394,3 @@ class Editions:
             self._forget_row(save_id, notes)
             errand = Errand("unpin", checkpoint, save_id)
             self.unpins[errand] = Unpin(errand)
-
-
-def is_overwritten(old: Edition, new: Edition) -> bool:
-    """Return whether a newer content lies in the very files that an older edition has pinned.
-
-    The second look would find out as well, after all its bytes were sent for nothing. A stable
-    copy has files of its own.
-    """
-    if old.settled.copy:
-        return False
-    before = {(fact.device, fact.inode): fact for fact in old.listing.files if fact.kind == "file"}
-    return any(
-        (pinned := before.get((fact.device, fact.inode))) is not None
-        and (pinned.size, pinned.mtime_ns) != (fact.size, fact.mtime_ns)
-        for fact in new.listing.files
-    )

@@ -101,5 +101,5 @@ def note_state(editions: Editions, errand: Errand, notes: Notebook) -> None:
     edition = editions.open.get((errand.checkpoint, errand.save_id))
     if edition is None or not edition.began or edition.parked_until is not None:
         return
-    sealing = edition.claimed == "yes" and not edition.files
+    sealing = edition.claimed == "yes" and not (edition.files or edition.source)
     notes.moved(edition, "sealing" if sealing else "uploading")

@@ -151,6 +151,15 @@ def claim_read(edition: Edition, data: bytes | None) -> bool:
     return not same
 
 
+def was_pruned(edition: Edition, data: bytes | None) -> bool:
+    """Return whether a claim says that this very save was committed and pruned."""
+    try:
+        claim = None if data is None else Claim.decode(data)
+    except CkptsyncdError:
+        return False
+    return claim is not None and claim.pruned_at > 0 and claim.save_id == edition.save_id
+
+
 def manifest_read(edition: Edition, data: bytes | None, nonce: str) -> Manifest | None:
     """Resolve the doubt about the commit; return the manifest if it commits this very content."""
     edition.sealed = "no"
