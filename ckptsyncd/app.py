@@ -48,6 +48,7 @@ from ckptsyncd.edge.trainer import Trainer
 from ckptsyncd.edge.watcher import Watcher
 from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
 from ckptsyncd.formats import check
+from ckptsyncd.formats.listed import listed
 from ckptsyncd.report.api import Api
 from ckptsyncd.report.last_snapshot import LastSnapshot
 from ckptsyncd.report.latency import CommitLatency
@@ -119,7 +120,7 @@ class Program:
         )
         scope = scope_of(settings.dir, settings.url)
         self.ledger = Ledger(Path(settings.state_dir) / "ledger.sqlite", scope)
-        self.disk = disk = RealDisk(Path(settings.dir), check)
+        self.disk = disk = RealDisk(Path(settings.dir), check, lists=listed)
         brain = self._brain(recall({table: self.ledger.rows(table) for table in TABLES}), disk)
         hands = Hands(settings.hands, self.store, disk, self.inbox.put, ticks)
         self.scanner = Scanner(disk, self.inbox.put)

@@ -73,7 +73,11 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class FileLook:
-    """One file examined closely: its fact, whether somebody can still write it, its format."""
+    """One file examined closely: its fact, whether somebody can still write it, its format.
+
+    ``lists``: the files beside it that it says belong to it (an index names its shards), and how
+    many bytes they hold together, 0 where it does not say.
+    """
 
     fact: FileFact
     writer: Writer = "unknown"
@@ -81,6 +85,8 @@ class FileLook:
     shape: Shape = "unknown"
     has_end_mark: bool = False
     fault: str = ""
+    lists: tuple[str, ...] = ()
+    lists_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ nobody writes it, its end mark is there), *shape* (the same files as its sibling
 be uploaded: what is there at this moment is whole, and is copied aside).
 
 Never whole: a file that somebody holds open, that is broken or empty, a numbered set with a number
-missing, a checkpoint that files are being removed from, a known layout without its marker.
+missing, an index that names a file that is not there, a checkpoint that files are being removed
+from, a known layout without its marker.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from ckptsyncd.core.facts import FileFact, FileLook
 from ckptsyncd.core.layouts.base import Layout, Marker, fits
 from ckptsyncd.core.layouts.files import DATA_FILE
+from ckptsyncd.core.listed import contradiction
 from ckptsyncd.core.marks import Written, is_asked_for, marks_for, missing_mark
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.shapes import Shape, is_same, lacking, shape_of
@@ -217,7 +219,7 @@ def _ruled_out(view: View, patience: Patience) -> Verdict | None:
         return Waits(None, f"its framework marks it as unfinished: {view.veil}")
     if view.is_frozen:
         return Parked("files of it were removed and nothing was written since")
-    missing = _gap(view.members)
+    missing = _gap(view.members) or contradiction(view.layout, view.members)
     if missing:
         return _or_parked(missing, view, patience)
     end = view.changed_at + patience.quiet

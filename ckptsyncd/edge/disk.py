@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ckptsyncd.core.facts import FileFact, FileLook, Listing, Piece
@@ -14,6 +14,14 @@ from ckptsyncd.edge.seen import absolute, difference, fact_at, fact_of, words
 from ckptsyncd.edge.shelf import Shelf, open_to_read
 from ckptsyncd.edge.walk import VANISHED, walk
 from ckptsyncd.edge.writers import Writers
+
+#: Reads which other files an open file names: descriptor, path, size -> names, bytes together.
+Lists = Callable[[int, str, int], tuple[tuple[str, ...], int]]
+
+
+def _lists_nothing(fd: int, path: str, size: int) -> tuple[tuple[str, ...], int]:
+    del fd, path, size
+    return (), 0
 
 
 class RealDisk:
@@ -25,16 +33,23 @@ class RealDisk:
     """
 
     def __init__(
-        self, root: Path, check: Check, *, pins: Path | None = None, drop_behind: bool = False
+        self,
+        root: Path,
+        check: Check,
+        *,
+        lists: Lists = _lists_nothing,
+        pins: Path | None = None,
+        drop_behind: bool = False,
     ) -> None:
         """Touch nothing yet.
 
-        ``check`` judges the format of an open file. ``pins`` overrides where links are made
-        (default: beside the root, else inside it). ``drop_behind`` keeps what is uploaded out of
-        the page cache.
+        ``check`` judges the format of an open file, ``lists`` reads what it names. ``pins``
+        overrides where links are made (default: beside the root, else inside it).
+        ``drop_behind`` keeps what is uploaded out of the page cache.
         """
         self.root = os.path.realpath(root)
         self._check = check
+        self._lists = lists
         self._drop_behind = drop_behind
         self._writers = Writers()
         self._shelf = Shelf(self.root, os.path.realpath(pins) if pins else None)
@@ -139,10 +154,11 @@ class RealDisk:
         if writer == "open":
             return FileLook(before, writer, name)
         shape, has_end_mark, fault = self._check(fd, before.path, before.size)
+        names, names_bytes = self._lists(fd, before.path, before.size)
         after = fact_of(fact.path, os.fstat(fd))
         if after is None or difference(before, after):
             return FileLook(after or before, writer="open")
-        return FileLook(after, writer, name, shape, has_end_mark, fault)
+        return FileLook(after, writer, name, shape, has_end_mark, fault, names, names_bytes)
 
 
 def _unreadable(place: str, fact: FileFact) -> str:

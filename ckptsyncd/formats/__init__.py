@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ckptsyncd.formats import gguf, hdf5, safetensors, text, zips
+from ckptsyncd.formats import gguf, hdf5, safetensors, tables, text, zips
 from ckptsyncd.formats.reading import Reader
 from ckptsyncd.formats.verdict import UNKNOWN, Verdict, broken
 
@@ -19,7 +19,8 @@ BY_NAME: dict[tuple[str, ...], Checker] = {
     (".npz", ".zip"): zips.check,
     (".h5", ".hdf5"): hdf5.check,
     (".gguf",): gguf.check,
-    (".json",): text.check,
+    (".json", ".snapshot_metadata"): text.check,
+    (".index",): tables.check,
 }
 
 #: Behind these names lies one of several formats: the first bytes tell which. ``.keras`` files of
@@ -31,10 +32,13 @@ BY_MAGIC: dict[bytes, Checker] = {
 }
 AMBIGUOUS = (".pt", ".pth", ".ckpt", ".bin", ".tar", ".keras", ".pt2", ".torch")
 
+#: Other programs use these names for files that may well be empty.
+TEXTS = (".json", ".index")
+
 #: Empty files of these names are no checkpoints. Not here: ``.distcp``; a rank that has nothing of
 #: its own to save may leave an empty one.
 WEIGHTS = (
-    *(suffix for suffixes in BY_NAME for suffix in suffixes if suffix != ".json"),
+    *(suffix for suffixes in BY_NAME for suffix in suffixes if suffix not in TEXTS),
     *AMBIGUOUS,
     *(".pkl", ".npy", ".onnx", ".msgpack", ".joblib", ".nemo"),
 )

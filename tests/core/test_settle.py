@@ -48,6 +48,13 @@ def view(layout: Layout, *members: MemberView, idle: float = 0.1) -> View:
     return View("c", layout, members, looked_at=100.0 + idle, changed_at=100.0)
 
 
+def index(rel: str, *lists: str, size: int = 0) -> MemberView:
+    """Return an index that names these files, of so many bytes together."""
+    made = member(rel, 8)
+    assert made.look is not None
+    return replace(made, look=replace(made.look, lists=lists, lists_bytes=size))
+
+
 A, B = member("a.pt", 1), member("b.pt", 2)
 WHOLE = member("a.pt", shape="whole")
 STATE = member("trainer_state.json", 9)
@@ -57,7 +64,22 @@ RANKS = view(TRAINER, RANK_0, RANK_1, STATE)
 MODEL = shape_of("c", [("a.pt", A.fact), ("b.pt", B.fact)])
 RANKS_MODEL = shape_of("c", [(m.rel, m.fact) for m in RANKS.members])
 
+SHARDS = (member("m-00001-of-00002.safetensors"), member("m-00002-of-00002.safetensors"))
+NAMES = [shard.rel for shard in SHARDS]
+
 WHOLES = {
+    "all that an index names is there, as large as it says": (
+        view(PLAIN, *SHARDS, index("m.safetensors.index.json", *NAMES, size=200), idle=5.0),
+        "quiet",
+    ),
+    "an index in a directory of the checkpoint names what lies beside it": (
+        view(PLAIN, member("sub/a.bin"), index("sub/m.bin.index.json", "a.bin"), idle=5.0),
+        "quiet",
+    ),
+    "an index names what is no part of such a group": (
+        view(NAMED["sharded"], *SHARDS, index("m.safetensors.index.json", "odd.fp16.safetensors")),
+        "marker",
+    ),
     "a user said so": (replace(view(PLAIN, A), is_explicit=True), "explicit"),
     "a user said so, though no marker is there": (
         replace(view(TRAINER, A), is_explicit=True),
@@ -252,6 +274,19 @@ PARKED = {
     "empty": (view(PLAIN, member("a.pt", size=0), idle=9.0), "truncated: a.pt is empty"),
     "a shard is missing": (
         view(PLAIN, member("m-00002-of-00002.bin"), idle=9.0), "m-00001-of-00002.bin is missing"),
+    "an index names what is not there": (
+        view(PLAIN, A, index("m.safetensors.index.json", "a.pt", "x.safetensors"), idle=9.0),
+        "truncated: x.safetensors is missing, which m.safetensors.index.json names"),
+    "distributed metadata names a shard that is not there": (
+        view(DCP, member("__0_0.distcp"), index(".metadata", "__0_0.distcp", "__1_0.distcp"),
+             idle=9.0),
+        "truncated: __1_0.distcp is missing, which .metadata names"),
+    "shards hold less than their index says": (
+        view(PLAIN, *SHARDS, index("m.safetensors.index.json", *NAMES, size=300), idle=9.0),
+        "truncated: m.safetensors.index.json names files of 300 bytes, they hold 200"),
+    "an index outweighs an arrival by rename": (
+        replace(view(PLAIN, A, index("m.bin.index.json", "b.bin"), idle=9.0), is_arrived=True),
+        "truncated: b.bin is missing"),
     "files were removed": (replace(view(PLAIN, A, idle=99.0), is_frozen=True), "removed"),
 }  # fmt: skip
 

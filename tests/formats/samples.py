@@ -92,6 +92,12 @@ def gguf(alignment: int = 32, kind: int = 0, elements: int = 15) -> bytes:
     return head + data + bytes(-len(data) % alignment)
 
 
+def table() -> bytes:
+    """Return a TensorFlow index, laid out as version 2.21.0 writes it."""
+    head = bytes.fromhex("00000608011a02080100")
+    return head + bytes(range(1, 200)) + bytes.fromhex("57fb808b247547db")
+
+
 #: A whole file of every format with an end mark.
 WHOLE: dict[str, bytes] = {
     "torch.pt": zipped_64(),
@@ -106,5 +112,7 @@ WHOLE: dict[str, bytes] = {
     "model.gguf": gguf(),
     "aligned.gguf": gguf(alignment=64),
     "model.safetensors.index.json": b'{"weight_map": {"w": "model-1.safetensors"}, "n": [1, 2.5]}',
+    "ckpt-1.index": table(),
+    ".snapshot_metadata": b'{"version": "0.1.0", "world_size": 1, "manifest": {}}',
     "list.json": '["ä", true, null, "\\u00e4"]'.encode(),
 }

@@ -61,8 +61,8 @@ def text(size: int, seed: int) -> bytes:
 
 def table(size: int, seed: int) -> bytes:
     """Return what ends as a table of TensorFlow's does."""
-    end = bytes(40) + struct.pack("<Q", 0xDB4775248B80FB57)
-    return random.Random(seed).randbytes(max(0, size - len(end))) + end
+    head, end = bytes.fromhex("00000608011a020801"), struct.pack("<Q", 0xDB4775248B80FB57)
+    return head + random.Random(seed).randbytes(max(0, size - len(head + end))) + end
 
 
 def gguf(size: int, seed: int) -> bytes:
