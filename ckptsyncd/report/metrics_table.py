@@ -110,6 +110,16 @@ def _drain_eta(seen: Seen) -> Iterator[Row]:
     return _one(0.0 if left == 0 else left / rate if rate > 0 else None)
 
 
+def _would_fit(seen: Seen) -> Iterator[Row]:
+    found = seen.snapshot.would_fit_notice
+    return _one(None if found is None or found.fits is None else float(found.fits))
+
+
+def _given_up(seen: Seen) -> Iterator[Row]:
+    plan = seen.snapshot.drain_plan
+    return _one(0.0 if plan is None else plan.bytes_given_up)
+
+
 def _blind(seen: Seen) -> Iterator[Row]:
     found: dict[str, bool] = {}
     for source in seen.snapshot.sources:
@@ -173,6 +183,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("drain_eta_seconds", "gauge", (),
         "How long everything unsynced takes at that rate; absent where no rate was measured.",
         _drain_eta),
+    Metric("would_fit_notice", "gauge", (),
+        "1 where what is at risk, or else the newest checkpoint, would be safe within a notice as"
+        " it is usual here, 0 where not; absent where no rate was measured.", _would_fit),
+    Metric("drain_given_up_bytes", "gauge", (),
+        "Bytes that will not be safe by the deadline, by the plan of the drain that is under way.",
+        _given_up),
     Metric("notice", "gauge", (),
         "1 while a binding interruption notice is in force.",
         lambda seen: _one(float(seen.snapshot.notice is not None))),

@@ -18,7 +18,7 @@ import yaml
 
 from ckptsyncd.report.metrics_table import METRICS
 from tests.process.program import Program, until
-from tests.process.saving import trainer_checkpoint
+from tests.process.saving import MIB, trainer_checkpoint
 from tests.servers import free_ports
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -70,7 +70,7 @@ def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-EXPOSED = {metric.exposed for metric in METRICS} | {
+EXPOSED = {metric.exposed for metric in METRICS if metric.kind != "histogram"} | {
     f"{metric.exposed}_{part}"
     for metric in METRICS
     if metric.kind == "histogram"
@@ -150,7 +150,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Run daemon and Prometheus until two saves were scraped a few times."""
     base = tmp_path_factory.mktemp("scraped")
     ports = free_ports(2)
-    options = ("--metrics-port", str(ports[0]))
+    options = ("--metrics-port", str(ports[0]), "--notice-file", str(base / "notice"))
     daemon = Program(base / "root", f"file://{base}/durable", base / "daemon", options).start()
     config = yaml.safe_load((RULES.parent / "prometheus.yaml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
@@ -172,7 +172,8 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     try:
         until(one.answers, "Prometheus answers")
         for step in (1, 2):
-            trainer_checkpoint(base / "root", step)
+            # Large enough for the link's speed to be measured.
+            trainer_checkpoint(base / "root", step, 8 * MIB)
             daemon.until_safe(f"checkpoint-{step}")
             until(lambda s=step: _step(one) == s, f"step {step} is scraped")  # type: ignore[misc]
         counted = "count_over_time(ckptsyncd_build_info[1m]) > 5"

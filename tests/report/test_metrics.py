@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from ckptsyncd.core.drain_view import WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.snapshot import RecoveryPoint, Snapshot, SourceView, StoreCalls
 from ckptsyncd.report.latency import BOUNDS, Histogram
@@ -57,7 +58,10 @@ def scraped(one: Seen) -> Samples:
 def test_every_metric_of_the_table_is_there() -> None:
     """A busy daemon in trouble exposes every name, and nothing of ours that the table lacks."""
     snapshot = replace(
-        BUSY, notice=Notice("aws", "n", "binding", 9.0), notice_deadline_at=NOW + 100
+        BUSY,
+        notice=Notice("aws", "n", "binding", 9.0),
+        notice_deadline_at=NOW + 100,
+        would_fit_notice=WouldFit(False, 4 * 2**30, 40.0, 30.0),
     )
     found = {name for name, _ in scraped(seen(snapshot, credentials_expire_at=NOW + 9))}
     ours = {re.sub("_(bucket|sum|count)$", "", name) for name in found if "ckptsyncd" in name}
@@ -81,6 +85,13 @@ def test_values_are_those_of_the_snapshot() -> None:
     assert found["ckptsyncd_store_call_bytes_total", (("call", "put_piece"),)] == 640
     assert found["ckptsyncd_store_call_seconds_total", (("call", "put_piece"),)] == 89
     assert found["ckptsyncd_build_info", (("version", "0.1.0"),)] == 1
+
+
+@pytest.mark.parametrize(("fits", "value"), [(True, 1.0), (False, 0.0), (None, None)])
+def test_what_would_fit_a_notice(fits: bool | None, value: float | None) -> None:  # noqa: FBT001
+    """Whether a notice would do is told as 1 or 0, and not at all while no speed is known."""
+    shown = replace(CALM, would_fit_notice=WouldFit(fits, 10, None, 30.0))
+    assert scraped(seen(shown)).get(("ckptsyncd_would_fit_notice", ())) == value
 
 
 def test_the_histogram_is_cumulative() -> None:
