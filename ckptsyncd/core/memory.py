@@ -13,7 +13,7 @@ disk), ``epoch``, ``daemon``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -39,6 +39,9 @@ from ckptsyncd.errors import CkptsyncdError
 #: No row is larger (guessed: the listing of 100,000 files is 20 MB).
 MAX_ROW_BYTES = 256 * 1024 * 1024
 
+
+#: So many former processes are remembered (guessed: no request is on its way for that many lives).
+MOST_NONCES = 16
 
 #: Rows of the table ``daemon`` about notices that were outlived start with this.
 HANDLED = "notice "
@@ -73,7 +76,7 @@ class Recalled:
 
     safe: dict[str, SafeRow] = field(default_factory=dict)
     editions: dict[str, EditionRow] = field(default_factory=dict)
-    epochs: dict[str, tuple[int, str]] = field(default_factory=dict)
+    epochs: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
     daemon: dict[str, str] = field(default_factory=dict)
     garbage: list[Begun] = field(default_factory=list)
     damaged: int = 0
@@ -194,9 +197,13 @@ def safe_row(manifest: Manifest, listing: Listing) -> Remember:
     return Remember("safe", names.quoted(manifest.checkpoint), _text(value))
 
 
-def epoch_row(series: str, epoch: int, nonce: str) -> Remember:
-    """Return the order to remember the epoch that is about to be taken."""
-    value = {"series": series, "epoch": epoch, "nonce": nonce}
+def epoch_row(series: str, epoch: int, nonces: Sequence[str]) -> Remember:
+    """Return the order to remember the epoch that is about to be taken.
+
+    ``nonces`` are the processes that took or tried to, oldest first: a request of one that was
+    killed may still reach the store, and would look like a stranger's.
+    """
+    value = {"series": series, "epoch": epoch, "nonces": list(nonces[-MOST_NONCES:])}
     return Remember("epoch", names.quoted(series), _text(value), durable=True)
 
 
@@ -283,8 +290,8 @@ def _take(recalled: Recalled, table: str, key: str, row: dict[str, Any]) -> None
         manifest = decode(as_text(row, "manifest").encode())
         recalled.safe[manifest.checkpoint] = SafeRow(manifest, _listing(row.get("listing")))
     elif table == "epoch":
-        pair = (as_int(row, "epoch", 0), as_text(row, "nonce"))
-        recalled.epochs[as_text(row, "series")] = pair
+        nonces = tuple(str(nonce) for nonce in as_list(row.get("nonces")))
+        recalled.epochs[as_text(row, "series")] = (as_int(row, "epoch", 0), nonces)
     elif table == "garbage":
         recalled.garbage.append(_begun(row))
     elif table == "edition":

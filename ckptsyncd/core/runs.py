@@ -27,7 +27,7 @@ class Runs:
     policy: Policy
     host: str
     nonce: str
-    epochs: dict[str, tuple[int, str]]
+    epochs: dict[str, tuple[int, tuple[str, ...]]]
     lineages: dict[str, int]
     known: dict[str, Series] = field(default_factory=dict)
     fenced: str = ""
@@ -39,7 +39,7 @@ class Runs:
         if name not in self.known:
             series = Series(name, lineage=self.lineages.get(name, 0))
             if name in self.epochs:
-                series.last_epoch, series.last_nonce = self.epochs[name]
+                series.last_epoch, series.last_nonces = self.epochs[name]
             self.known[name] = series
         return self.known[name]
 
@@ -195,7 +195,8 @@ class Runs:
             host = "" if record is None else record.host
             self.fence(f"a newer daemon on {host} has taken {series.name} over", notes)
         elif series.epoch_taken != "yes":
-            notes.ledger.append(memory.epoch_row(series.name, series.epoch, self.nonce))
+            nonces = (*series.last_nonces, self.nonce)
+            notes.ledger.append(memory.epoch_row(series.name, series.epoch, nonces))
 
     def failed(self, failed: Failed) -> None:
         """Take in that one of the series' own orders failed: what was conditional is read again."""

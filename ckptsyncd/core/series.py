@@ -25,10 +25,10 @@ Rank = tuple[int, int, float, int]
 class Series:
     """One sequence of checkpoints.
 
-    ``epoch`` is ours once ``epoch_taken`` is ``yes``. ``last_epoch`` and ``last_nonce`` are what a
-    former daemon of this watch root had (from the ledger). ``latest_known`` is false until the
-    store's hint was read, and again after it changed under us. ``best`` is the highest committed
-    manifest that we know of.
+    ``epoch`` is ours once ``epoch_taken`` is ``yes``. ``last_epoch`` and ``last_nonces`` are
+    what former daemons of this watch root had (from the ledger). ``latest_known`` is false until
+    the store's hint was read, and again after it changed under us. ``best`` is the highest
+    committed manifest that we know of.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Series:
     epoch_version: str | None = None
     epoch_read: bool = False
     last_epoch: int | None = None
-    last_nonce: str = ""
+    last_nonces: tuple[str, ...] = ()
     latest: Latest | None = None
     latest_known: bool = False
     latest_version: str | None = None
@@ -118,11 +118,9 @@ def epoch_seen(series: Series, record: Epoch | None, version: str, nonce: str) -
         series.epoch_taken = "yes"
         return False
     series.epoch = found + 1
-    if series.last_epoch is None or record is None:
+    if series.last_epoch is None or record is None or record.nonce in series.last_nonces:
         return False
-    if found == series.last_epoch:
-        return record.nonce != series.last_nonce
-    return found > series.last_epoch
+    return found >= series.last_epoch
 
 
 def wants_latest(series: Series) -> bool:

@@ -75,8 +75,8 @@ def test_a_safe_edition_is_recalled_until_it_is_forgotten() -> None:
 
 def test_an_epoch_and_garbage_are_recalled() -> None:
     """What is about to be taken and what is to be dropped survive a restart."""
-    rows = [memory.epoch_row("run", 3, "me"), memory.garbage_row(begun())]
-    assert recalled(rows).epochs == {"run": (3, "me")}
+    rows = [memory.epoch_row("run", 3, ["old", "me"]), memory.garbage_row(begun())]
+    assert recalled(rows).epochs == {"run": (3, ("old", "me"))}
     assert recalled(rows).garbage == [begun()]
     assert recalled([*rows, memory.forget_garbage("upload-1")]).garbage == []
 
@@ -87,7 +87,7 @@ def test_an_epoch_and_garbage_are_recalled() -> None:
         UPLOAD[0],
         UPLOAD[1],
         UPLOAD[2],
-        memory.epoch_row("run", 3, "me"),
+        memory.epoch_row("run", 3, ["me"]),
     ],
     ids=lambda row: row.table,
 )

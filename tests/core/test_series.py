@@ -93,6 +93,7 @@ EPOCHS: list[tuple[str, Epoch | None, tuple[int | None, str], bool, int]] = [
     ("nobody was here", None, (None, ""), False, 1),
     ("somebody was, we are new", taken(4, "x"), (None, ""), False, 5),
     ("our former daemon", taken(4, "old"), (4, "old"), False, 5),
+    ("a killed one of ours was late", taken(4, "older"), (4, "old"), False, 5),
     ("another took the same number", taken(4, "x"), (4, "old"), True, 5),
     ("another took a later one", taken(6, "x"), (4, "old"), True, 7),
     ("ours was never taken", taken(3, "x"), (4, "old"), False, 4),
@@ -108,7 +109,7 @@ def test_a_replaced_daemon_finds_out(
 ) -> None:
     """A later epoch than the one that this watch root had means that another machine goes on."""
     del what
-    one = Series("run", last_epoch=last[0], last_nonce=last[1])
+    one = Series("run", last_epoch=last[0], last_nonces=("older", last[1]))
     assert epoch_seen(one, record, "v1", "me") == replaced
     assert (one.epoch, one.epoch_taken) == (epoch, "no")
 

@@ -100,7 +100,7 @@ class Scanner:
                 'return series.epoch_taken == "yes" and latest.epoch_of(node) > series.epoch',
                 "return False",
             ),
-            ("core/series.py", "    return found > series.last_epoch\n", "    return False\n"),
+            ("core/series.py", "    return found >= series.last_epoch\n", "    return False\n"),
         ),
     ),
     Mutant(
