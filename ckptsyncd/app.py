@@ -60,6 +60,7 @@ from ckptsyncd.report.series_names import SeriesNames
 from ckptsyncd.report.status_json import DaemonView
 from ckptsyncd.report.systemd import Systemd
 from ckptsyncd.report.web import WebServer
+from ckptsyncd.residence import admitted
 from ckptsyncd.settings import Settings, reloaded
 from ckptsyncd.sources.detect import detected, small_file
 from ckptsyncd.sources.open import Wanted, opened
@@ -73,7 +74,7 @@ FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 class Program:
     """Everything that runs for one watch root and one destination, wired together.
 
-    Raises UsageError and AlreadyRunning before anything was touched in the store.
+    Raises UsageError, AlreadyRunning and PolicyRefused before anything went to the store.
     """
 
     settings: Settings
@@ -108,7 +109,9 @@ class Program:
         settings = self.settings
         ignore_sigio()
         self.started_at = self.clock.now().wall
-        self.store = CountedStore(store_at(settings.url, settings), ticks)
+        store = store_at(settings.url, settings)
+        store = admitted(store, settings, os.environ, self.clock.now, self._refused)
+        self.store = CountedStore(store, ticks)
         self.locks = lock_root(
             this_process(
                 socket=settings.socket,
@@ -140,6 +143,11 @@ class Program:
         if self.ledger.opened:
             now = self.clock.now()
             self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)
+
+    def _refused(self, error: CkptsyncdError) -> None:
+        """End the program for this reason; safe from any thread."""
+        self.refusal = error
+        self.stop(0.0)
 
     def _taps(self) -> tuple[Tap, ...]:
         settings = self.settings
@@ -257,8 +265,7 @@ class Program:
             try:
                 self.locks.take_root()
             except AlreadyRunning as error:
-                self.refusal = error
-                self.stop(0.0)
+                self._refused(error)
         self.inbox.put(message)
 
     def stop(self, seconds: float) -> None:
@@ -337,9 +344,12 @@ def sync(settings: Settings) -> int:
     try:
         _obey_signals(program, None)
         program.stop(float("inf"))
-        return program.turn()
+        code = program.turn()
     finally:
         program.close()
+    if program.refusal is not None:
+        raise program.refusal
+    return code
 
 
 def _obey_signals(

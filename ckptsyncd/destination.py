@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ckptsyncd.core.ports import Store
+from ckptsyncd.residence import residency_of
 from ckptsyncd.settings import Settings
 from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.gcs.options import GcsOptions
@@ -26,6 +27,7 @@ def store_at(url: str, settings: Settings) -> Store:
             kms_key_id=settings.s3_kms_key_id or None,
             storage_class=settings.s3_storage_class or None,
             trust_size=settings.trust_size,
+            stay_in_region=residency_of(settings).has_rules,
         ),
         gcs=GcsOptions(
             endpoint_url=settings.gcs_endpoint or None,

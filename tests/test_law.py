@@ -48,7 +48,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "report": {"core"},
     "check": {"core"},
     "client": {"core"},
-    "destination": {"core", "settings", "stores"},
+    "destination": {"core", "residence", "settings", "stores"},
     "residence": {"core", "settings", "sources", "stores"},
     "demo": {"core", "client"},
     "app": {

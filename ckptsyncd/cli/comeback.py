@@ -15,10 +15,12 @@ from ckptsyncd.cli.bars import Bars
 from ckptsyncd.cli.restore import summary
 from ckptsyncd.core.words import printable
 from ckptsyncd.destination import store_at
+from ckptsyncd.edge.clock import BootClock
 from ckptsyncd.edge.holder import this_process
 from ckptsyncd.edge.lock import lock_root
 from ckptsyncd.errors import NoCheckpoint
 from ckptsyncd.recover.comeback import come_back
+from ckptsyncd.residence import guarded
 from ckptsyncd.settings import Settings
 
 
@@ -44,7 +46,9 @@ def restored_first(settings: Settings) -> None:
     target = Path(settings.dir)
     try:
         with closing(bars):
-            results = come_back(store_at(settings.url, settings), target, bars)
+            opened = store_at(settings.url, settings)
+            store = guarded(opened, settings, os.environ, BootClock().now, lambda _error: None)
+            results = come_back(store, target, bars)
     except NoCheckpoint as error:
         click.echo(f"{error}: starting from scratch", err=True)
         return

@@ -12,7 +12,9 @@ from typing import Any
 from ckptsyncd.cli.options import config_option, option
 from ckptsyncd.core.ports import Store
 from ckptsyncd.destination import store_at
+from ckptsyncd.edge.clock import BootClock
 from ckptsyncd.errors import UsageError
+from ckptsyncd.residence import guarded
 from ckptsyncd.settings import BY_NAME, DEFINITIONS, Settings
 from ckptsyncd.settings.gather import gathered, value_of
 from ckptsyncd.settings.table import STORES
@@ -30,13 +32,16 @@ def store_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 def opened(url: str, flags: Mapping[str, Any]) -> Store:
     """Return the store of a URL with the options that were said; UsageError where they are wrong.
 
-    Nothing is asked of the store yet.
+    Nothing is asked of the store yet; it lets nothing through where the rules about its place say
+    no (PolicyRefused).
     """
     said, _ = gathered(
         {made.name: flags.get(made.name) for made in _FLAGS}, os.environ, flags.get("config")
     )
     values = {made.name: value_of(made, said[made.name]) for made in _FLAGS if made.name in said}
-    return store_at(url, Settings(**values))
+    settings = Settings(**values)
+    store = store_at(url, settings)
+    return guarded(store, settings, os.environ, BootClock().now, lambda _error: None)
 
 
 def said_url(url: str | None) -> str:

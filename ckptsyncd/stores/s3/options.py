@@ -11,7 +11,8 @@ class S3Options:
 
     ``path_style`` unset means: the bucket in the path wherever ``endpoint_url`` is set (few such
     servers have a name for every bucket), in the host name otherwise. ``trust_size`` skips reading
-    back what a server that checks no content has stored. Time-outs are those of one wait on the
+    back what a server that checks no content has stored. ``stay_in_region`` refuses to follow where
+    a server sends us to another region. Time-outs are those of one wait on the
     socket, not of a whole request.
     """
 
@@ -23,5 +24,6 @@ class S3Options:
     kms_key_id: str | None = None
     storage_class: str | None = None
     trust_size: bool = False
+    stay_in_region: bool = False
     connect_timeout_seconds: float = 10.0
     read_timeout_seconds: float = 60.0

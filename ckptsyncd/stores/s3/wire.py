@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
 from urllib3.exceptions import HTTPError
 
-from ckptsyncd.errors import UsageError
+from ckptsyncd.errors import Refused, UsageError
 from ckptsyncd.stores.s3.faults import classify
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.sending import SentBody
@@ -149,6 +150,9 @@ class Wire:
                 s3={"payload_signing_enabled": signed, "addressing_style": self._addressing()},
             ),
         )
+        if options.stay_in_region:
+            home = str(client.meta.region_name)
+            client.meta.events.register("before-sign.s3", partial(_stay, home))
         for operation in ("PutObject", "UploadPart"):
             client.meta.events.register(f"before-send.s3.{operation}", _send_in_large_blocks)
         return client
@@ -158,6 +162,14 @@ class Wire:
         if path_style is None:
             path_style = self._options.endpoint_url is not None
         return "path" if path_style else "auto"
+
+
+def _stay(home: str, request: Any, **_: object) -> None:
+    """Refuse to sign for another region: the SDK follows redirects by signing anew."""
+    region = request.context.get("signing", {}).get("region", home)
+    if region != home:
+        msg = f"the store sends us to region {region}, and the rules keep us in {home}"
+        raise Refused(msg, hint="name the bucket's own region with --s3-region")
 
 
 def _send_in_large_blocks(request: Any, **_: object) -> None:
