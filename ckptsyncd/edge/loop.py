@@ -85,8 +85,9 @@ class Loop:
             wait = self._wait_seconds(now)
             message = self._next_message(wait)
             before, now = now, self.clock.now()
-            if now.boot - before.boot > wait + OVERSLEPT_SECONDS:
-                self._turn(Overflowed(), now)
+            overslept = now.boot - before.boot > wait + OVERSLEPT_SECONDS
+            if overslept and (code := self._turn(Overflowed(), now)) is not None:
+                return code
 
     def last(self) -> Snapshot:
         """Return the snapshot of this very moment; only for the thread that turns."""
