@@ -86,6 +86,9 @@ def home(tmp_path: Path) -> Iterator[Path]:
         del os.environ[name]
     os.environ["RUNTIME_DIRECTORY"] = str(tmp_path / "run")
     os.environ["STATE_DIRECTORY"] = str(tmp_path / "state")
+    os.environ["HOME"] = str(tmp_path)
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        os.environ.pop(name, None)
     yield tmp_path
     os.environ.clear()
     os.environ.update(before)

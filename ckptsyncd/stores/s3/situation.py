@@ -47,7 +47,7 @@ class S3Situation:
         except Missing:
             return ()
         except Never as error:
-            if status_of(error) in (405, 501):
+            if status_of(error) in (404, 405, 501):
                 return ()
             raise
         return tuple(
