@@ -58,6 +58,17 @@ AZURE_STARTED = Allowance(0.0)
 ALIBABA_SPOT = Allowance(300.0, 360.0)
 TENCENT_SPOT = Allowance(120.0, 180.0)
 
+#: How long a notice of each cloud usually comes before the end, where nobody said it.
+NOTICE_SECONDS = {
+    "aws": AWS_SPOT.default_seconds,
+    "gcp": GCP_PREEMPTED.default_seconds,
+    "azure": AZURE_PREEMPT.default_seconds,
+    "alibaba": ALIBABA_SPOT.default_seconds,
+    "tencent": TENCENT_SPOT.default_seconds,
+}
+#: The same elsewhere (guessed: the shortest that a large cloud gives).
+NOTICE_SECONDS_ELSEWHERE = 30.0
+
 #: Between a polite stop and SIGKILL, where nobody configured it: the default grace period of a
 #: pod, Slurm's KillWait, what RunPod gave, ``docker stop``.
 STOP_SECONDS = {"kubernetes": 30.0, "slurm": 30.0, "runpod": 5.0}
@@ -97,6 +108,22 @@ def _clocks(here_wall: float, there_wall: float | None) -> tuple[float, ...]:
     if there_wall is None or abs(there_wall - here_wall) <= AGREEMENT_SECONDS:
         return (here_wall,)
     return (there_wall, here_wall)
+
+
+def notice_seconds(
+    provider: str, layers: Iterable[str], configured_seconds: float | None = None
+) -> float:
+    """Return how long before the end a notice usually comes on this cloud, or what runs on it.
+
+    Where the cloud is not known it is the time from a polite stop to the kill; a configured time
+    wins over all of them.
+    """
+    if configured_seconds is not None:
+        return configured_seconds
+    if provider in NOTICE_SECONDS:
+        return NOTICE_SECONDS[provider]
+    known = [STOP_SECONDS[layer] for layer in layers if layer in STOP_SECONDS]
+    return min(known, default=NOTICE_SECONDS_ELSEWHERE)
 
 
 def stop_seconds(layers: Iterable[str], configured_seconds: float | None = None) -> float:

@@ -1,9 +1,10 @@
-"""The kinds of value that have units: durations and sizes."""
+"""The kinds of value that have units: durations, sizes and moments."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 
 from ckptsyncd.settings.kinds import quoted, typed, within
@@ -15,6 +16,8 @@ _UNITS_BYTES = {
     "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 }  # fmt: skip
 _UNITS_BITS = {"kbit": 125, "Mbit": 125_000, "Gbit": 125_000_000}
+#: The year 9999: no date lies beyond.
+_END_OF_TIME = 253_402_300_799.0
 _AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -80,6 +83,40 @@ class Size:
     def show(self, value: Any) -> str:
         """Return it with its unit."""
         return quoted(bytes_text(value) + self.suffix)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment as RFC 3339 writes it (without a zone: UTC), or seconds since the epoch."""
+
+    def parse(self, text: str) -> float:
+        """Return the seconds since the epoch."""
+        text = text.strip()
+        if text.isascii() and text.isdecimal():
+            return self.take(int(text))
+        try:
+            # Python 3.10 does not read the Z.
+            return self.take(datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text)))
+        except ValueError as error:
+            msg = 'not a moment such as "2030-01-31T12:00:00Z"'
+            raise ValueError(msg) from error
+
+    def take(self, value: Any) -> float:
+        """Return a TOML date or number as seconds since the epoch, or read a TOML string."""
+        if isinstance(value, str):
+            return self.parse(value)
+        if isinstance(value, datetime):
+            return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
+        return within(float(typed(value, (int, float), "a moment")), 0.0, _END_OF_TIME)
+
+    def allowed(self) -> str:
+        """Say how it is written."""
+        return "a date and time, in UTC if no zone is named"
+
+    def show(self, value: Any) -> str:
+        """Return it in UTC."""
+        text = datetime.fromtimestamp(value, timezone.utc).isoformat()
+        return quoted(text.replace("+00:00", "Z"))
 
 
 def rate(low: int, high: int) -> Size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -21,6 +22,7 @@ def check(settings: Settings, said: Mapping[str, Said]) -> None:
     _check_dir(settings, _where(said, "dir"))
     _check_url(settings, _where(said, "url"))
     _check_nesting(settings, said)
+    _check_telling(settings, said)
     if settings.node >= settings.nodes:
         msg = (
             f"{_where(said, 'node')}: node = {settings.node}, but there are {settings.nodes} nodes"
@@ -91,6 +93,18 @@ def _check_url(settings: Settings, where: str) -> None:
     else:
         return
     raise UsageError(msg, hint=hint)
+
+
+def _check_telling(settings: Settings, said: Mapping[str, Said]) -> None:
+    """Refuse somebody to tell without a signal to tell it by, and a signal that there is not."""
+    known = {one.name for one in signal.valid_signals() if isinstance(one, signal.Signals)}
+    for name in ("tell_pid", "tell_pid_file", "tell_process"):
+        if getattr(settings, name) and not settings.tell_signal:
+            msg = f"{_where(said, name)}: a process is named, and no signal that it is to get"
+            raise UsageError(msg, hint="name one with --tell-signal, such as SIGUSR1")
+    if settings.tell_signal and settings.tell_signal not in known:
+        msg = f"{_where(said, 'tell_signal')}: there is no signal {settings.tell_signal}"
+        raise UsageError(msg, hint="such as SIGUSR1, SIGUSR2 or SIGTERM; see 'kill -l'")
 
 
 def _check_file_url(url: str, where: str) -> None:

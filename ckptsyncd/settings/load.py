@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ckptsyncd.core.deadlines import stop_seconds
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings.check import absolute, check
 from ckptsyncd.settings.gather import (
@@ -19,6 +20,15 @@ from ckptsyncd.settings.gather import (
 from ckptsyncd.settings.kinds import Path as PathKind
 from ckptsyncd.settings.places import default_socket, default_state_dir
 from ckptsyncd.settings.table import BY_NAME, DEFINITIONS, Settings
+
+#: What runs this process, by a variable that it sets.
+_LAYERS = (
+    ("kubernetes", "KUBERNETES_SERVICE_HOST"),
+    ("slurm", "SLURM_JOB_ID"),
+    ("runpod", "RUNPOD_POD_ID"),
+)
+#: A stop is over so long before the kill (guessed: a signal may come late, ours or the kill's).
+BEFORE_KILL_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,7 @@ def load(
     """
     said, config_file = gathered(flags, environ, config)
     values = {name: value_of(BY_NAME[name], what) for name, what in said.items()}
+    values.setdefault("stop_timeout", _usual_stop(values.get("kill_after"), environ))
     settings = _placed(_absolute(Settings(**values)), environ)
     check(settings, said)
     origins = tuple((made.name, said[made.name].where) for made in DEFINITIONS if made.name in said)
@@ -64,6 +75,12 @@ def load_places(
     values = {name: value_of(BY_NAME[name], said[name]) for name in names if name in said}
     settings = _absolute(Settings(**values))
     return _placed(settings, environ) if settings.dir and settings.url else settings
+
+
+def _usual_stop(kill_after: float | None, environ: Mapping[str, str]) -> float:
+    """Return how long a stop may take where nobody said it: a little less than until the kill."""
+    layers = [layer for layer, name in _LAYERS if environ.get(name)]
+    return max(stop_seconds(layers, kill_after) - BEFORE_KILL_SECONDS, 0.0)
 
 
 def _absolute(settings: Settings) -> Settings:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckptsyncd.core.policy import Policy
-from ckptsyncd.settings.amounts import Duration, Size, rate
+from ckptsyncd.settings.amounts import Duration, Moment, Size, rate
 from ckptsyncd.settings.kinds import Choice, Count, Kind, Many, Path, Switch, Text
 
 _HOUR = 3600.0
@@ -24,6 +24,7 @@ WHERE = "What and where"
 WHOLE = "When a checkpoint is whole"
 UPLOAD = "Uploading"
 NOTICE = "Interruptions and stopping"
+TRAINER = "Telling the trainer of a notice"
 NODES = "Several machines"
 REPORT = "Reports"
 RESIDENCY = "Where bytes may lie"
@@ -137,10 +138,48 @@ class Settings:
 
     sources: tuple[str, ...] = _setting(("auto",), Many(_SOURCE), NOTICE,
         "Where interruption notices come from; auto finds out on which cloud this is.")
+    without_sources: tuple[str, ...] = _setting((), Many(_SOURCE), NOTICE,
+        "Single sources that are left out, by the names that 'ckptsyncd status' gives them.",
+        '["aws-rebalance"]')
+    metadata_url: str = _setting("", Text("an http URL", r"http://[^/@\s]+/?"), NOTICE,
+        "Address of the cloud's metadata service where it is not the usual one.",
+        '"http://127.0.0.1:8080"')
     notice_file: str = _setting("", Path(), NOTICE,
         "A file whose appearance is an interruption notice.", '"/run/interruption"')
+    notice_command: tuple[str, ...] = _setting((), Many(Text("an argument")), NOTICE,
+        "A command that is run again and again: status 0 is a notice, 1 is none.",
+        '["/usr/local/bin/is-doomed", "--quiet"]')
+    notice_command_interval: float = _setting(5.0, Duration(0.1, _HOUR), NOTICE,
+        "From the start of one run of that command to the start of the next.")
+    notice_command_timeout: float = _setting(10.0, Duration(0.1, _HOUR), NOTICE,
+        "It is stopped after this long.")
+    notice_default_seconds: float = _setting(30.0, Duration(0.0, _DAY), NOTICE,
+        "Time left after a notice file or command that names none.")
+    notice_lead_seconds: float = _setting(600.0, Duration(0.0, 7 * _DAY), NOTICE,
+        "Ends that are known in advance (maintenance, hard_stop_at) bind this long before.")
+    hard_stop_at: float | None = _setting(None, Moment(), NOTICE,
+        "When this machine ends, where that is known in advance (a capacity block's end).",
+        '"2030-01-31T12:00:00Z"')
+    aws_v1_fallback: bool = _setting(True, Switch(), NOTICE,
+        "Ask EC2's metadata service without a token where it gives none.")
+    aws_legacy: bool = _setting(False, Switch(), NOTICE,
+        "Ask EC2 for spot/termination-time too.")
+    aws_hook_seconds: float = _setting(0.0, Duration(0.0, 2 * _DAY), NOTICE,
+        "Heartbeat timeout of the Auto Scaling group's termination hook, if it has one.")
+    gcp_preemption_seconds: float = _setting(0.0, Duration(0.0, _HOUR), NOTICE,
+        "The machine's --preemption-notice-duration, if it was made with one.")
+    gcp_terminate_seconds: float = _setting(60.0, Duration(0.0, 2 * _HOUR), NOTICE,
+        "Warning before maintenance that ends the machine; 1h with GPUs.")
+    azure_acknowledges: bool = _setting(False, Switch(), NOTICE,
+        "Once drained, let Azure begin an event early, if it is about this machine alone.")
+    notice_seconds: float | None = _setting(None, Duration(0.0, _DAY), NOTICE,
+        "How long before the end a notice comes, for 'would a notice do' in status. Default: "
+        "what is usual on this cloud, else 30s.", '"2m"')
+    stop_margin_seconds: float = _setting(_RULES.stop_margin_seconds, Duration(0.1, _HOUR), NOTICE,
+        "Be done this long before a deadline.")
     stop_timeout: float = _setting(8.0, Duration(0.0, _DAY), NOTICE,
-        "Time between SIGTERM and the kill that follows (Docker kills after 10s).")
+        "Time between SIGTERM and the kill that follows. Default: two seconds less than kill_after "
+        "or what is usual here (10s, Kubernetes and Slurm 30s, RunPod 5s).")
     kill_after: float | None = _setting(None, Duration(0.0, _DAY), NOTICE,
         "When the platform kills after SIGTERM (terminationGracePeriodSeconds), for "
         "'ckptsyncd check' to compare with stop_timeout.", '"90s"')
@@ -151,11 +190,33 @@ class Settings:
     take_over: bool = _setting(_RULES.take_over, Switch(), NOTICE,
         "Take the run over although a newer daemon was seen on it.")
 
+    tell_signal: str = _setting("", Text("a signal's name", r"SIG[A-Z0-9]+"), TRAINER,
+        "Signal that tells the trainer of a notice; with 'run -- CMD' it goes to CMD.",
+        '"SIGUSR1"')
+    tell_pid: int | None = _setting(None, Count(2, 2**22), TRAINER,
+        "Process that gets that signal.", "4242")
+    tell_pid_file: str = _setting("", Path(), TRAINER,
+        "File that holds the number of the process that gets it.", '"/run/trainer.pid"')
+    tell_process: str = _setting("", Text("a program's name"), TRAINER,
+        "Name of the programs that get it, in the same PID namespace.", '"train.py"')
+    tell_command: tuple[str, ...] = _setting((), Many(Text("an argument")), TRAINER,
+        "Command that tells the trainer; CKPTSYNCD_NOTICE_SECONDS says how long it has.",
+        '["/usr/local/bin/save-now"]')
+    tell_file: str = _setting("", Path(), TRAINER,
+        "File that is written on a notice, for the trainer to see, and removed if it is withdrawn.",
+        '"/run/save-now.json"')
+    trainer_seconds: float = _setting(_RULES.trainer_seconds, Duration(0.0, _HOUR), TRAINER,
+        "A drain waits this long for the last checkpoint of a trainer that was told; never longer "
+        "than the deadline allows.")
+
     node: int = _setting(_RULES.node, Count(0, 99_999), NODES,
         "Number of this machine, from 0.")
     nodes: int = _setting(_RULES.nodes, Count(1, 100_000), NODES,
         "How many machines write parts of one checkpoint.")
 
+    webhook: str = _setting("", Text("an http or https URL", r"https?://[^@\s]+"), REPORT,
+        "Address that is sent a small JSON document on a notice and on the report of a drain.",
+        '"https://hooks.example.com/T0/B0"')
     log_format: str = _setting("auto", Choice(words=("auto", "human", "json")), REPORT,
         "auto: human on a terminal, JSON lines elsewhere.")
     log_level: str = _setting("info", Choice(words=("debug", "info", "warning", "error")), REPORT,
@@ -222,7 +283,8 @@ class Settings:
         """Return the mind's rules: every rule that has a setting's name, as set."""
         names = {field.name for field in dataclasses.fields(self)}
         shared = [field.name for field in dataclasses.fields(Policy) if field.name in names]
-        return Policy(**{name: getattr(self, name) for name in shared})
+        said = {name: value for name in shared if (value := getattr(self, name)) is not None}
+        return Policy(**said)
 
 
 DEFINITIONS: tuple[Definition, ...] = tuple(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptsyncd.settings.amounts import Duration, Size, bytes_text, rate, seconds_text
+from ckptsyncd.settings.amounts import Duration, Moment, Size, bytes_text, rate, seconds_text
 from ckptsyncd.settings.kinds import Choice, Count, Kind, Many, Switch, Text, quoted
 
 DURATION = Duration(0.1, 3600)
@@ -38,6 +39,10 @@ SIZE = Size(1024, 2**40)
         (Switch(), "0", False),
         (Choice(words=("a", "b")), "b", "b"),
         (Many(Text()), "a, b,,c ", ("a", "b", "c")),
+        (Moment(), "2030-01-31T12:00:00Z", 1_896_091_200.0),
+        (Moment(), "2030-01-31 13:00:00+01:00", 1_896_091_200.0),
+        (Moment(), "2030-01-31T12:00", 1_896_091_200.0),
+        (Moment(), "1896091200", 1_896_091_200.0),
     ],
 )
 def test_texts_are_read(kind: Kind, text: str, value: Any) -> None:
@@ -45,9 +50,19 @@ def test_texts_are_read(kind: Kind, text: str, value: Any) -> None:
     assert kind.parse(text) == value
 
 
+def test_dates_of_the_file_are_moments() -> None:
+    """TOML has dates of its own: with a zone, or in UTC."""
+    zoned = datetime(2030, 1, 31, 13, tzinfo=timezone(timedelta(hours=1)))
+    for value in (zoned, datetime(2030, 1, 31, 12), 1_896_091_200):  # noqa: DTZ001
+        assert Moment().take(value) == 1_896_091_200.0
+    assert Moment().show(1_896_091_200.0) == '"2030-01-31T12:00:00Z"'
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
+        (Moment(), "tomorrow"),
+        (Moment(), "2030-02-31T12:00:00Z"),
         (DURATION, "soon"),
         (DURATION, "5 weeks"),
         (DURATION, "-5s"),

@@ -247,6 +247,34 @@ def test_a_socket_path_has_a_limit(flags: Flags) -> None:
     assert text == "--socket: the socket's path is longer than 107 bytes"
 
 
+def test_whom_to_tell_needs_a_signal(flags: Flags) -> None:
+    """A process without a signal, and a signal that there is not, are refused."""
+    with pytest.raises(UsageError, match="no signal that it is to get"):
+        load({**flags, "tell_pid_file": "/run/trainer.pid"}, {})
+    with pytest.raises(UsageError, match="there is no signal SIGSAVE"):
+        load({**flags, "tell_signal": "SIGSAVE"}, {})
+    told = load({**flags, "tell_signal": "SIGUSR1", "tell_process": "train.py"}, {}).settings
+    assert told.tell_signal == "SIGUSR1"
+
+
+@pytest.mark.parametrize(
+    ("environ", "seconds"),
+    [
+        ({}, 8.0),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, 28.0),
+        ({"SLURM_JOB_ID": "7"}, 28.0),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "RUNPOD_POD_ID": "x"}, 3.0),
+        ({"CKPTSYNCD_KILL_AFTER": "90s", "SLURM_JOB_ID": "7"}, 88.0),
+        ({"CKPTSYNCD_STOP_TIMEOUT": "60s", "SLURM_JOB_ID": "7"}, 60.0),
+    ],
+)
+def test_a_stop_takes_as_long_as_is_usual_here(
+    flags: Flags, environ: dict[str, str], seconds: float
+) -> None:
+    """Unless somebody said it, a stop is over two seconds before whoever runs us kills."""
+    assert load(flags, environ).settings.stop_timeout == seconds
+
+
 def test_the_sample_changes_nothing(tmp_path: Path, flags: Flags) -> None:
     """The sample config names every setting and, as it is, leaves every default."""
     text = sample()
