@@ -6,11 +6,10 @@ import logging
 import os
 import random
 import secrets
-import signal
 import socket
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -32,7 +31,7 @@ from ckptsyncd.core.ports import Expiring
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.core.wishes import Who
 from ckptsyncd.destination import store_at
-from ckptsyncd.edge.clock import BootClock, monotonic, ticks
+from ckptsyncd.edge.clock import BootClock, boot_id, monotonic, ticks
 from ckptsyncd.edge.disk import RealDisk
 from ckptsyncd.edge.hands import Hands
 from ckptsyncd.edge.holder import this_process
@@ -40,7 +39,6 @@ from ckptsyncd.edge.lease import ignore_sigio
 from ckptsyncd.edge.ledger import Ledger, scope_of
 from ckptsyncd.edge.lock import Locks, lock_root
 from ckptsyncd.edge.loop import Loop, Tap
-from ckptsyncd.edge.notices import Notices
 from ckptsyncd.edge.reaper import Reaper
 from ckptsyncd.edge.scanner import Scanner
 from ckptsyncd.edge.scribe import Scribe
@@ -49,6 +47,7 @@ from ckptsyncd.edge.watcher import Watcher
 from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
 from ckptsyncd.formats import check
 from ckptsyncd.formats.listed import listed
+from ckptsyncd.notified import Notified, policy_of
 from ckptsyncd.report.api import Api
 from ckptsyncd.report.last_snapshot import LastSnapshot
 from ckptsyncd.report.latency import CommitLatency
@@ -62,12 +61,11 @@ from ckptsyncd.report.systemd import Systemd
 from ckptsyncd.report.web import WebServer
 from ckptsyncd.residence import admitted
 from ckptsyncd.settings import Settings, reloaded
-from ckptsyncd.sources.detect import detected, small_file
-from ckptsyncd.sources.open import Wanted, opened
+from ckptsyncd.signals import obey_signals
 from ckptsyncd.stores.counted import CountedStore
 
-#: Signals that a trainer of ours gets as well; SIGINT of a terminal reaches it by itself.
-FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+#: At the end the last document gets so long to leave for the webhook (guessed: a round trip).
+WEBHOOK_SECONDS = 0.3
 
 
 @dataclass(slots=True)
@@ -87,7 +85,7 @@ class Program:
     loop: Loop = field(init=False)
     scanner: Scanner = field(init=False)
     watcher: Watcher | None = None
-    notices: Notices | None = None
+    notified: Notified = field(init=False)
     api: Api | None = None
     web: WebServer | None = None
     store: CountedStore = field(init=False)
@@ -140,6 +138,7 @@ class Program:
         scribe = Scribe(self.ledger)
         taps = self._taps()
         self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, scribe, taps)
+        self.loop.doers, self.loop.overslept = self.notified.doers(), self.notified.wake
         if self.ledger.opened:
             now = self.clock.now()
             self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)
@@ -151,7 +150,7 @@ class Program:
 
     def _taps(self) -> tuple[Tap, ...]:
         settings = self.settings
-        hidden = secrets_of(os.environ)
+        hidden = (*secrets_of(os.environ), settings.webhook)
         self.logs = Logs(form=settings.log_format, level=settings.log_level, secrets=hidden)
         self.library_log = self.logs.adopt_libraries()
         self.last_snapshot = LastSnapshot(self.ledger.apply, self.daemon)
@@ -159,7 +158,12 @@ class Program:
         self.probes = Probes(self.clock.now, settings.synced_seconds)
         self.latency = CommitLatency()
         reports = (self.logs, self.last_snapshot, self.systemd, self.probes, self.latency)
-        return (*(report.turn for report in reports), self._warn_of_lock)
+        taps = (*(report.turn for report in reports), self._warn_of_lock)
+        self.notified = Notified(
+            settings, os.environ, self.inbox.put, self.clock, self.logs, self.daemon
+        )
+        webhook = self.notified.webhook
+        return taps if webhook is None else (*taps, webhook.turn)
 
     def _warn_of_lock(self, moves: Sequence[Move], now: Instant, snapshot: Snapshot) -> None:
         """Say once that a second daemon could not be kept away; known only once the root is."""
@@ -172,8 +176,8 @@ class Program:
         settings = self.settings
         nonce = secrets.token_hex(8)
         brain = Brain(
-            policy=settings.policy(),
-            who=Who(socket.gethostname(), nonce, __version__),
+            policy=policy_of(settings, os.environ, has_child=self.has_trainer),
+            who=Who(socket.gethostname(), nonce, __version__, boot_id()),
             random=random.SystemRandom().random,
             recalled=recalled,
             lineages=lineages(Path(settings.dir)),
@@ -244,7 +248,8 @@ class Program:
             self.settings = new.settings
             self.logs.set_level(new.settings.log_level)
             self.probes.synced_seconds = new.settings.synced_seconds
-            self.inbox.put(Reconfigured(new.settings.policy()))
+            policy = policy_of(new.settings, os.environ, has_child=self.has_trainer)
+            self.inbox.put(Reconfigured(policy))
             self.logs.say("info", "settings.reloaded", now, changed=", ".join(new.changed))
             for name in new.kept:
                 reason = "it is part of what was opened at the start; restart to change it"
@@ -253,12 +258,7 @@ class Program:
 
     def listen(self) -> None:
         """Begin to poll the notice sources of this machine."""
-        environment = dict(os.environ)
-        wanted = Wanted(providers=self.settings.sources, notice_file=self.settings.notice_file)
-        sources = opened(wanted, detected(environment, small_file), environment)
-        uniform = random.SystemRandom().random
-        self.notices = Notices(sources, self.inbox.put, self.clock, uniform)
-        self.notices.start()
+        self.notified.listen()
 
     def _seen(self, message: Message) -> None:
         if isinstance(message, RootLost) and message.present:
@@ -271,6 +271,10 @@ class Program:
     def stop(self, seconds: float) -> None:
         """Ask the brain to end within so many seconds; safe in a signal handler."""
         self.inbox.put(StopRequested(self.clock.now().boot + seconds))
+
+    def stop_as_asked(self) -> None:
+        """Ask the brain to end as on SIGTERM."""
+        self.stop(self.settings.stop_timeout)
 
     def turn(self) -> int:
         """Turn until the brain ends it, say what was left, and return the exit code."""
@@ -288,8 +292,7 @@ class Program:
         """Let go of the watch, the ledger and the locks. Hands that are stuck are left behind."""
         if self.watcher is not None:
             self.watcher.stop()
-        if self.notices is not None:
-            self.notices.stop()
+        self.notified.close(WEBHOOK_SECONDS)
         for server in (self.api, self.web):
             if server is not None:
                 server.close()
@@ -328,8 +331,9 @@ def run(
         program.serve()
         program.watch()
         program.listen()
-        trainer = Trainer(command, ended) if command else None
-        _obey_signals(program, trainer, read_again)
+        trainer = program.notified.trainer = Trainer(command, ended) if command else None
+        reload = None if read_again is None else partial(program.reload, read_again)
+        obey_signals(program.stop_as_asked, trainer, reload)
         code = program.turn()
     finally:
         program.close()
@@ -342,7 +346,7 @@ def sync(settings: Settings) -> int:
     """Upload what is whole in one pass and return the exit code; raises as ``run`` does."""
     program = Program(settings, one_pass=True)
     try:
-        _obey_signals(program, None)
+        obey_signals(program.stop_as_asked)
         program.stop(float("inf"))
         code = program.turn()
     finally:
@@ -350,39 +354,6 @@ def sync(settings: Settings) -> int:
     if program.refusal is not None:
         raise program.refusal
     return code
-
-
-def _obey_signals(
-    program: Program, trainer: Trainer | None, read_again: Callable[[], Settings] | None = None
-) -> None:
-    """Let the first SIGTERM or SIGINT ask for a stop, and the second end the process at once.
-
-    SIGHUP reads the settings again, in a thread of its own; a trainer of ours gets it instead.
-    """
-    asked: list[int] = []
-
-    def stop(number: int, _: object) -> None:
-        if asked:
-            os._exit(128 + number)
-        asked.append(number)
-        program.stop(program.settings.stop_timeout)
-
-    def forward(number: int, frame: object) -> None:
-        if trainer is not None:
-            trainer.tell(number)
-        if number == signal.SIGTERM:
-            stop(number, frame)
-
-    def reload(_: int, __: object) -> None:
-        threading.Thread(target=program.reload, args=(read_again,), daemon=True).start()
-
-    signal.signal(signal.SIGINT, stop)
-    if read_again is not None:
-        signal.signal(signal.SIGHUP, reload)
-    signal.signal(signal.SIGTERM, forward)
-    if trainer is not None:
-        for number in FORWARDED:
-            signal.signal(number, forward)
 
 
 def lineages(root: Path) -> dict[str, int]:

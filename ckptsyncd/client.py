@@ -52,9 +52,19 @@ class Client:
         """Return the answer to a probe (``healthz``, ``readyz``, ``synced``): good, and why."""
         return self._ask({"request": "probe", "name": name})
 
-    def drain(self, deadline_seconds: float) -> Json:
-        """Ask for a drain that is over in so many seconds; return notice id and deadline."""
-        return self._ask({"request": "drain", "deadline_seconds": deadline_seconds})
+    def drain(self, deadline_seconds: float | None = None, *, pre_stop: bool = False) -> Json:
+        """Ask for a drain that is over in so many seconds; return notice id and deadline.
+
+        ``pre_stop``: the stop signal comes next; by default within the daemon's stop timeout.
+        """
+        wanted: Json = {"pre_stop": True} if pre_stop else {}
+        if deadline_seconds is not None:
+            wanted["deadline_seconds"] = deadline_seconds
+        return self._ask({"request": "drain", **wanted})
+
+    def drill(self, deadline_seconds: float) -> Json:
+        """Pretend a notice; return its id and deadline, as ``drain`` does."""
+        return self._ask({"request": "drill", "deadline_seconds": deadline_seconds})
 
     def commit(self, path: str) -> Json:
         """Say that what lies at a path is a whole checkpoint; return its name."""

@@ -10,6 +10,7 @@ import re
 import socket
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,6 +68,9 @@ class Proxy:
         self.requests: list[Request] = []
         self.rules: list[Rule] = []
         self.lock = threading.Lock()
+        #: The link's speed in bytes per second, for all request bodies together; ``None``: no end.
+        self.speed: float | None = None
+        self._free_at = 0.0
         proxy = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -99,6 +103,28 @@ class Proxy:
         """Return the rule that takes a request, if any."""
         with self.lock:
             return next((rule for rule in self.rules if rule.takes(method, target)), None)
+
+    def shaped(self, reader: Reader, length: int) -> bytes:
+        """Return a request's body, as fast as the link is that all of them share."""
+        if self.speed is None:
+            return reader.read(length)
+        body = bytearray()
+        while len(body) < length:
+            block = reader.read(min(BLOCK_BYTES, length - len(body)))
+            if not block:
+                break
+            body += block
+            self._pass(len(block))
+        return bytes(body)
+
+    def _pass(self, count: int) -> None:
+        """Wait until so many bytes have had their turn on the link."""
+        with self.lock:
+            now = time.monotonic()
+            begun = max(now, self._free_at)
+            self._free_at = begun + count / (self.speed or float("inf"))
+            wait = self._free_at - now
+        threading.Event().wait(wait)
 
     def sent(self, method: str, target: str) -> list[Request]:
         """Return the requests of this kind that were sent on."""
@@ -158,7 +184,7 @@ def _pass_one(
     method, target, _ = head.first.split(" ", 2)
     if b"100-continue" in head.raw.lower():
         client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-    body = reader.read(head.length or 0)
+    body = proxy.shaped(reader, head.length or 0)
     rule = proxy.matched(method, target)
     if rule is not None:
         rule.reached.set()

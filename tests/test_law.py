@@ -50,14 +50,16 @@ MAY_KNOW: dict[str, set[str]] = {
     "client": {"core"},
     "destination": {"core", "residence", "settings", "stores"},
     "residence": {"core", "settings", "sources", "stores"},
+    "signals": {"edge"},
+    "notified": {"core", "edge", "report", "settings", "sources"},
     "demo": {"core", "client"},
     "app": {
-        "__init__", "core", "destination", "edge", "formats", "stores", "sources", "recover",
-        "report", "residence", "settings",
+        "__init__", "core", "destination", "edge", "formats", "notified", "stores", "sources",
+        "recover", "report", "residence", "settings", "signals",
     },
     "cli": {
         "__init__", "app", "check", "client", "core", "demo", "destination", "edge", "formats",
-        "recover", "report", "residence", "settings", "sources", "stores",
+        "notified", "recover", "report", "residence", "settings", "sources", "stores",
     },
 }  # fmt: skip
 
@@ -68,7 +70,7 @@ GUESTS: dict[str, set[str]] = {
     "google": {"stores.gcs"},
     "azure": {"stores.azure"},
     "requests": {"stores.gcs", "stores.azure"},  # what both SDKs send through
-    "urllib3": {"sources.wire", "stores.s3"},
+    "urllib3": {"report.webhook", "sources.wire", "stores.s3"},
     "click": {"cli"},
     "structlog": {"report", "app"},
     "prometheus_client": {"report.metrics"},

@@ -35,11 +35,11 @@ from ckptsyncd.edge.premises import premises
 from ckptsyncd.edge.stopping import stop_budget
 from ckptsyncd.errors import CkptsyncdError, UsageError
 from ckptsyncd.formats import check as check_format
+from ckptsyncd.notified import wanted_of
 from ckptsyncd.residence import machine_of, residency_of
 from ckptsyncd.settings import Loaded, Settings
 from ckptsyncd.settings.places import is_directory, nearest
 from ckptsyncd.sources.detect import Surroundings, detected, small_file
-from ckptsyncd.sources.open import Wanted
 from ckptsyncd.sources.open import opened as opened_sources
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.open import parse_url
@@ -162,7 +162,7 @@ class Preflight:
 
     def _begin_to_poll(self) -> dict[str, queue.SimpleQueue[Poll]]:
         settings = self._settings
-        wanted = Wanted(providers=settings.sources, notice_file=settings.notice_file)
+        wanted = wanted_of(settings)
         sources = opened_sources(wanted, self._here, self.environment)
         return {source.name: _polled(source) for source in sources}
 

@@ -20,6 +20,9 @@ COMMANDS: dict[str, Entry] = {
     "sync": Entry("ckptsyncd.cli.sync:command", "Upload what is whole in one pass, and end."),
     "status": Entry("ckptsyncd.cli.status:command", "Show what is safe and what is at risk."),
     "drain": Entry("ckptsyncd.cli.drain:command", "Make everything safe by a deadline."),
+    "drill": Entry(
+        "ckptsyncd.cli.drill:command", "Drain on a pretended notice, and say what would be lost."
+    ),
     "commit": Entry("ckptsyncd.cli.commit:command", "Say that a checkpoint is whole."),
     "wait": Entry("ckptsyncd.cli.wait:command", "Wait until a checkpoint is safe."),
     "list": Entry("ckptsyncd.cli.list:command", "Show the safe checkpoints in a store."),

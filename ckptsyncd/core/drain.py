@@ -127,7 +127,7 @@ class Drain:
         orders: list[Order] = []
         if self._is_on:
             orders += self._acknowledge()
-            if seen.at_risk and now.boot >= self._report_at():
+            if seen.at_risk and (now.boot >= self._report_at() or self._is_better()):
                 self.late_for = self.deadline
                 orders.append(self._report("deadline", now, notes))
             if self.ending.state == "drained" and not self.is_drained:
@@ -190,6 +190,12 @@ class Drain:
             return float("inf")
         latest = (self.began.boot + self.deadline) / 2
         return max(self._last_moment() - REPORT_SECONDS, latest)
+
+    def _is_better(self) -> bool:
+        """Return whether less is lost than was reported when time was up."""
+        if self.late_for is None or self.last is None:
+            return False
+        return len(self.last.left) > len(self._unsafe())
 
     def _outcome(self) -> Outcome:
         notice = self.notice

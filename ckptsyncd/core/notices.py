@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from ckptsyncd.core.deadlines import Allowance, Remaining, remaining
 from ckptsyncd.core.facts import Instant, Notice
@@ -88,6 +88,15 @@ class Source(Protocol):
         May block as long as its own time-outs (a hanging request: about a minute). ``now`` is the
         moment before the poll; nothing in the answer depends on how long it took.
         """
+        ...
+
+
+@runtime_checkable
+class Acknowledges(Protocol):
+    """A source that wants to know when nothing stands in its notice's way any more."""
+
+    def drained(self, notice_id: str) -> None:
+        """Say so; sent with the next poll. May be called from any thread."""
         ...
 
 

@@ -171,13 +171,27 @@ class Hands:
         self._pace = Pace(seconds)
         self._work = (store, PacedDisk(disk, self._pace), seconds)
         self._post = post
-        for number in range(count):
-            name = f"hand-{number + 1}"
-            threading.Thread(target=self._run, name=name, daemon=True).start()
+        self._lock = threading.Lock()
+        self._out = self._threads = 0
+        for _ in range(count):
+            self._add()
 
     def submit(self, order: HandOrder) -> None:
-        """Give an order to the next free hand; the brain gives no more than there are hands."""
+        """Give an order to a free hand; where all are busy there is one more from now on.
+
+        The brain bounds them: it gives more orders than there were hands only where some wait for
+        answers that may never come.
+        """
+        with self._lock:
+            self._out += 1
+            if self._out > self._threads:
+                self._add()
         self._orders.put(order)
+
+    def _add(self) -> None:
+        self._threads += 1
+        name = f"hand-{self._threads}"
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def set_pace(self, bytes_per_second: int | None) -> None:
         """Send at most so much from now on, all hands together; whoever waits goes on at once."""
@@ -187,4 +201,7 @@ class Hands:
         store, disk, seconds = self._work
         while True:
             order = self._orders.get()
-            self._post(obey(order, store, disk, seconds))
+            answer = obey(order, store, disk, seconds)
+            with self._lock:
+                self._out -= 1
+            self._post(answer)

@@ -6,10 +6,10 @@ what moved. It decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import Any, Protocol
 
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Instant
@@ -65,6 +65,10 @@ class Loop:
     scanner: Scanner
     scribe: Scribe
     taps: tuple[Tap, ...] = ()
+    #: Who carries out the orders about a drain, by their kind.
+    doers: Mapping[type, Callable[[Any], object]] = field(default_factory=dict)
+    #: Called where the loop overslept: what others know may be old too.
+    overslept: Callable[[], object] = lambda: None
     shown: Snapshot = field(init=False)
     shown_at: float = field(init=False)
     stale: bool = False
@@ -85,8 +89,10 @@ class Loop:
             wait = self._wait_seconds(now)
             message = self._next_message(wait)
             before, now = now, self.clock.now()
-            overslept = now.boot - before.boot > wait + OVERSLEPT_SECONDS
-            if overslept and (code := self._turn(Overflowed(), now)) is not None:
+            if now.boot - before.boot <= wait + OVERSLEPT_SECONDS:
+                continue
+            self.overslept()
+            if (code := self._turn(Overflowed(), now)) is not None:
                 return code
 
     def last(self) -> Snapshot:
@@ -118,6 +124,8 @@ class Loop:
                 self.hands.set_pace(order.bytes_per_second)
             elif isinstance(order, Stop):
                 code = order.exit_code
+            elif type(order) in self.doers:
+                self.doers[type(order)](order)
         self._show(moves, now)
         return code
 

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterable
 
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import SourceHeard
-from ckptsyncd.core.notices import Heard, NoticeMessage, Poll, Source, listened, pause_seconds
+from ckptsyncd.core.notices import (
+    Acknowledges,
+    Heard,
+    NoticeMessage,
+    Poll,
+    Source,
+    listened,
+    pause_seconds,
+)
 from ckptsyncd.core.words import printable
 from ckptsyncd.edge.clock import Clock
 
@@ -59,6 +67,12 @@ class Ear:
         """End the wait between two polls, or the one after the poll that is under way."""
         self._bell.set()
 
+    def drained(self, notice_id: str) -> None:
+        """Tell the source, if it wants to know, that a notice was drained; with a poll at once."""
+        if isinstance(self._source, Acknowledges):
+            self._source.drained(notice_id)
+            self.wake()
+
     def stop(self) -> None:
         """Tell nothing more, and end after the poll that is under way."""
         self._stopped.set()
@@ -104,6 +118,12 @@ class Notices:
         """Poll every source again now (after the loop overslept, or on request)."""
         for ear in self._ears.values():
             ear.wake()
+
+    def drained(self, source: str, notice_id: str) -> None:
+        """Tell a source that its notice was drained; nothing happens where it is none of ours."""
+        ear = self._ears.get(source)
+        if ear is not None:
+            ear.drained(notice_id)
 
     def stop(self) -> None:
         """Tell nothing more from now on; returns at once, also while requests hang."""

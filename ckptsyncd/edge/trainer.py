@@ -37,9 +37,12 @@ class Trainer:
         """The child's process id."""
         return self._process.pid
 
-    def tell(self, number: int) -> None:
-        """Send the child a signal; nothing happens where it has ended."""
+    def tell(self, number: int) -> bool:
+        """Send the child a signal and return whether it still ran; else nothing happens."""
+        if self._process.poll() is not None:
+            return False
         self._process.send_signal(signal.Signals(number))
+        return True
 
     def _wait(self) -> None:
         code = self._process.wait()

@@ -120,6 +120,18 @@ def _given_up(seen: Seen) -> Iterator[Row]:
     return _one(0.0 if plan is None else plan.bytes_given_up)
 
 
+def _lost(seen: Seen) -> Iterator[Row]:
+    report = seen.snapshot.last_drain
+    return _one(None if report is None else float(report.bytes_left))
+
+
+def _drain_bytes(seen: Seen) -> Iterator[Row]:
+    plan = seen.snapshot.drain_plan
+    if plan is not None:
+        yield ("chosen",), float(plan.bytes)
+        yield ("given up",), float(plan.bytes_given_up)
+
+
 def _blind(seen: Seen) -> Iterator[Row]:
     found: dict[str, bool] = {}
     for source in seen.snapshot.sources:
@@ -189,6 +201,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("drain_given_up_bytes", "gauge", (),
         "Bytes that will not be safe by the deadline, by the plan of the drain that is under way.",
         _given_up),
+    Metric("drain_bytes", "gauge", ("fate",),
+        "Bytes of the plan of a drain that is under way: chosen, or given up.", _drain_bytes),
+    Metric("drain_lost_bytes", "gauge", (),
+        "Bytes of finished checkpoints that the last report of a drain calls lost.",
+        _lost),
     Metric("notice", "gauge", (),
         "1 while a binding interruption notice is in force.",
         lambda seen: _one(float(seen.snapshot.notice is not None))),

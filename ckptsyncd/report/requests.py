@@ -16,26 +16,29 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ckptsyncd.core.ending import DRILL
 from ckptsyncd.core.facts import Instant, Notice
 from ckptsyncd.core.messages import CommitRequested, Message, Noticed, StopRequested
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.errors import CkptsyncdError, DaemonUnreachable, PathRefused, UsageError
 from ckptsyncd.report.probes import NAMES, Verdict
 from ckptsyncd.report.status_json import DaemonView, exit_code, to_json
-from ckptsyncd.report.waiting import ForDrain, ForStep, Outcome, Wanted, looked_at
+from ckptsyncd.report.waiting import ForDrain, ForDrill, ForStep, Outcome, Wanted, looked_at
 
 Json = dict[str, Any]
 
 #: No deadline and no wait is longer: a week.
 _LONGEST_SECONDS = 7 * 86400.0
 _DRAIN_SECONDS = 120.0
+_DRILL_SECONDS = 30.0
 #: Fewer than the clients that are served at once: a script that leaves waits behind must not keep
 #: anybody from asking for the status.
 MAX_WAITS = 24
 _DOCUMENTED = "see docs/socket.md"
 _FIELDS: dict[str, frozenset[str]] = {
     "status": frozenset(),
-    "drain": frozenset({"deadline_seconds"}),
+    "drain": frozenset({"deadline_seconds", "pre_stop"}),
+    "drill": frozenset({"deadline_seconds"}),
     "commit": frozenset({"path"}),
     "wait": frozenset({"checkpoint", "step", "notice_id", "deadline_boot", "timeout_seconds"}),
     "stop": frozenset({"deadline_seconds"}),
@@ -89,7 +92,7 @@ def _request(line: bytes) -> Json:
 
 def _answer(request: Json, desk: Desk, pause: Callable[[], bool]) -> Json:
     kind = request["request"]
-    if kind == "drain":
+    if kind in ("drain", "drill"):
         return _drain(request, desk)
     if kind == "commit":
         path = _below_root(request.get("path"), desk)
@@ -116,13 +119,32 @@ def _probe(request: Json, desk: Desk) -> Json:
 
 
 def _drain(request: Json, desk: Desk) -> Json:
-    seconds = _seconds(request, "deadline_seconds", _DRAIN_SECONDS)
+    source, default, text = _asked_for(request, desk)
+    seconds = _seconds(request, "deadline_seconds", default)
     now = desk.now()
     # Random, for a notice that was drained is never drained again, not even by a later daemon.
-    name = f"drain-{secrets.token_hex(6)}"
+    name = f"{source}-{secrets.token_hex(6)}"
     deadline = now.boot + seconds
-    desk.post(Noticed(Notice("drain", name, "binding", deadline, "asked by 'ckptsyncd drain'")))
-    return {"notice_id": name, "deadline_boot": deadline, "deadline_at": now.wall + seconds}
+    desk.post(Noticed(Notice(source, name, "binding", deadline, text)))
+    return {
+        "notice_id": name,
+        "deadline_boot": deadline,
+        "deadline_at": now.wall + seconds,
+        "deadline_seconds": seconds,
+    }
+
+
+def _asked_for(request: Json, desk: Desk) -> tuple[str, float, str]:
+    """Return who asks, how long there is where nobody says it, and the notice's text."""
+    if request["request"] == "drill":
+        return DRILL, _DRILL_SECONDS, "pretended by 'ckptsyncd drill': nothing will end"
+    pre_stop = request.get("pre_stop", False)
+    if not isinstance(pre_stop, bool):
+        msg = "pre_stop is neither true nor false"
+        raise UsageError(msg, hint=_DOCUMENTED)
+    if pre_stop:
+        return "pre-stop", desk.stop_seconds, "this container is about to be stopped"
+    return "drain", _DRAIN_SECONDS, "asked by 'ckptsyncd drain'"
 
 
 def _wait(request: Json, desk: Desk, pause: Callable[[], bool]) -> Json:
@@ -165,7 +187,10 @@ def _wanted(request: Json, desk: Desk) -> Wanted:
             return ForStep(step)
         msg = "step is no whole number"
         raise UsageError(msg, hint=_DOCUMENTED)
-    return ForDrain(str(request["notice_id"]), _number(request.get("deadline_boot", 0.0)))
+    name = str(request["notice_id"])
+    if name.startswith(f"{DRILL}-"):
+        return ForDrill(name)
+    return ForDrain(name, _number(request.get("deadline_boot", 0.0)))
 
 
 def _below_root(value: Any, desk: Desk, *, must_exist: bool = True) -> str:

@@ -107,7 +107,31 @@ class ForDrain:
         return f"{snapshot.unsynced_bytes} bytes of finished checkpoints are not in the store"
 
 
-Wanted = ForStep | ForCheckpoint | ForDrain
+@dataclass(frozen=True, slots=True)
+class ForDrill:
+    """Until a drill is over, and its report is there."""
+
+    notice_id: str
+
+    def seen(self, snapshot: Snapshot, waited_seconds: float) -> Outcome | None:
+        """Return how it ended, ``None`` where it has not."""
+        del waited_seconds
+        if snapshot.state == "fenced":
+            return Outcome("fenced", 7, snapshot.reason)
+        report, notice = snapshot.last_drain, snapshot.notice
+        goes_on = notice is not None and notice.notice_id == self.notice_id
+        if report is None or report.notice_id != self.notice_id or goes_on:
+            return None
+        if not report.left:
+            return Outcome("drained", 0, "nothing would have been lost")
+        return Outcome("deadline", 6, f"{report.bytes_left} bytes would have been lost")
+
+    def reason(self, snapshot: Snapshot) -> str:
+        """Say why it has not ended."""
+        return f"{snapshot.unsynced_bytes} bytes of finished checkpoints are not in the store"
+
+
+Wanted = ForStep | ForCheckpoint | ForDrain | ForDrill
 
 
 def looked_at(root: Path, checkpoint: str) -> ForCheckpoint:

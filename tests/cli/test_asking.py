@@ -15,6 +15,7 @@ from queue import SimpleQueue
 import pytest
 
 from ckptsyncd.cli import main
+from ckptsyncd.core.drain_report import DrainReport, LeftBehind
 from ckptsyncd.core.messages import CommitRequested, Message, Noticed
 from ckptsyncd.core.orders import Remember
 from ckptsyncd.core.snapshot import Snapshot
@@ -250,6 +251,58 @@ def test_drain_without_waiting(daemon: Daemon, capsys: Captured) -> None:
     assert ended("drain", "--no-wait") == 0
     assert capsys.readouterr().out == "draining, 120s left\n"
     assert isinstance(daemon.inbox.get(timeout=PATIENCE), Noticed)
+
+
+def test_a_pre_stop_hook(daemon: Daemon, capsys: Captured) -> None:
+    """The deadline is the daemon's own stop timeout, and the notice says what it is."""
+    thread = answer_drain(daemon, replace(CALM, state="drained"))
+    assert ended("drain", "--pre-stop") == 0
+    thread.join(PATIENCE)
+    notice = daemon.shown.notice
+    assert notice is not None
+    assert notice.source == "pre-stop"
+    assert notice.severity == "binding"
+    assert capsys.readouterr().out == "everything that was finished is safe\n"
+
+
+def answer_drill(daemon: Daemon, *left: LeftBehind) -> threading.Thread:
+    """Let the daemon drain on the pretended notice, report, and run on, as the loop would."""
+
+    def loop() -> None:
+        message = daemon.inbox.get(timeout=PATIENCE)
+        assert isinstance(message, Noticed)
+        name = message.notice.notice_id
+        at = CALM.taken_at
+        report = DrainReport(
+            "drill", name, "", "deadline", at, at + 7, at + 30, ("llama/a@1",), left=left
+        )
+        daemon.shown = replace(CALM, last_drain=report)
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    return thread
+
+
+def test_a_drill_that_would_lose_something(daemon: Daemon, capsys: Captured) -> None:
+    """Names and sizes of what would be lost, what a restore would find, and exit code 6."""
+    lost = LeftBehind("llama/b", "llama", 1, 2, 4 * 2**30, 2**30, "")
+    thread = answer_drill(daemon, lost)
+    assert ended("drill", "--deadline", "30s") == 6
+    thread.join(PATIENCE)
+    assert capsys.readouterr().out == (
+        "3.0 GiB would have been lost with 30 s of warning:\n"
+        "  llama/b: 3.0 GiB of 4.0 GiB not in the store\n"
+        "a restore would have found: llama/a@1\n"
+    )
+
+
+def test_a_drill_that_would_lose_nothing(daemon: Daemon, capsys: Captured) -> None:
+    """One line says so, with the time that it took."""
+    thread = answer_drill(daemon)
+    assert ended("drill") == 0
+    thread.join(PATIENCE)
+    shown = capsys.readouterr().out
+    assert shown.startswith("nothing would have been lost: all that is finished was safe after 7.0")
 
 
 def test_commit(daemon: Daemon, capsys: Captured) -> None:

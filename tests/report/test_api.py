@@ -239,6 +239,17 @@ def test_a_foreign_file_in_a_directory_does_not_hold_it_up(daemon: Daemon) -> No
     assert asking.join()["outcome"] == "safe"
 
 
+def test_a_hook_before_the_stop_and_a_drill(daemon: Daemon) -> None:
+    """Each is a notice with a source of its own; the hook has the time that a stop has."""
+    hook = daemon.client.drain(pre_stop=True)
+    drill = daemon.client.drill(30)
+    assert (hook["deadline_seconds"], drill["deadline_seconds"]) == (8.0, 30.0)
+    found = [daemon.inbox.get(timeout=PATIENCE) for _ in range(2)]
+    notices = [message.notice for message in found if isinstance(message, Noticed)]
+    assert [notice.source for notice in notices] == ["pre-stop", "drill"]
+    assert notices[0].deadline_boot == daemon.clock.now().boot + 8.0
+
+
 def test_wait_for_a_drain(daemon: Daemon) -> None:
     """The drain that was asked for must be over, not one before it."""
     drain = daemon.client.drain(30)

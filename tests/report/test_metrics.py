@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from ckptsyncd.core.drain_view import WouldFit
+from ckptsyncd.core.drain_report import DrainReport
+from ckptsyncd.core.drain_view import DrainPlanView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.snapshot import RecoveryPoint, Snapshot, SourceView, StoreCalls
 from ckptsyncd.report.latency import BOUNDS, Histogram
@@ -62,6 +63,8 @@ def test_every_metric_of_the_table_is_there() -> None:
         notice=Notice("aws", "n", "binding", 9.0),
         notice_deadline_at=NOW + 100,
         would_fit_notice=WouldFit(False, 4 * 2**30, 40.0, 30.0),
+        drain_plan=DrainPlanView(NOW, None, (), (), None, 0.0, 0.0),
+        last_drain=DrainReport("aws", "n", "", "drained", NOW, NOW, None),
     )
     found = {name for name, _ in scraped(seen(snapshot, credentials_expire_at=NOW + 9))}
     ours = {re.sub("_(bucket|sum|count)$", "", name) for name in found if "ckptsyncd" in name}

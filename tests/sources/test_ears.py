@@ -141,3 +141,30 @@ def test_a_whole_cloud_with_its_threads(bench: Bench) -> None:
     told = [message for message in gate.until(is_told) if isinstance(message, Noticed)]
     assert [message.notice.source for message in told] == ["gcp-preempted"]
     notices.stop()
+
+
+class Knowing(Script):
+    """A source that wants to know when its notice was drained."""
+
+    def __init__(self, name: str) -> None:
+        """Start with nothing drained."""
+        super().__init__(name, interval_seconds=3600.0)
+        self.told: queue.Queue[str] = queue.Queue()
+
+    def drained(self, notice_id: str) -> None:
+        """Hear of it."""
+        self.told.put(notice_id)
+
+
+def test_a_drained_notice_is_told_to_the_source_that_wants_to_know() -> None:
+    """It is polled again at once; other sources, and unknown names, hear nothing."""
+    azure, other = Knowing("azure"), Script("other", interval_seconds=3600.0)
+    notices = listen(Gate(), azure, other)
+    azure.answers.put(Poll("none"))
+    assert azure.polled.acquire(timeout=10.0)
+    for source in ("other", "nobody", "azure"):
+        notices.drained(source, "azure:e1")
+    assert azure.polled.acquire(timeout=10.0)
+    assert azure.told.get_nowait() == "azure:e1"
+    assert azure.told.empty()
+    end(notices, azure, other)

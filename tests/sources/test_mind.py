@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from ckptsyncd.core.ending import OUTLIVED_SECONDS, Ending
 from ckptsyncd.core.facts import Notice
+from ckptsyncd.core.memory import handled_notices, handled_row
+from ckptsyncd.core.orders import Forget, Remember
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.turn import Notebook
 
@@ -42,6 +44,49 @@ def test_two_sources_with_different_deadlines() -> None:
     assert made.deadline() == 1060.0
     made.withdraw(other.notice_id)
     assert made.deadline() == 1120.0
+
+
+def lived_before(*notices: Notice) -> Ending:
+    """Return a mind's end after a restart, before which these notices were outlived."""
+    rows: dict[str, str] = {}
+    before = ending(*notices)
+    before.boot_id = "boot"
+    before._outlive(2000.0, Notebook())
+    for row in before.rows:
+        assert isinstance(row, Remember)
+        rows[row.key] = row.value
+    handled, others = handled_notices(rows, "boot")
+    assert others == []
+    return Ending(Policy(), handled, "boot")
+
+
+def test_an_outlived_notice_is_not_drained_after_a_restart() -> None:
+    """The ledger knows its name and its boot; a source that still tells it changes nothing."""
+    made = lived_before(SPOT)
+    made.notice(SPOT)
+    made.heard(SPOT.source, "")
+    assert made.binding() is None
+    made.notice(replace(SPOT, notice_id="aws-spot:2"))
+    assert made.binding() is not None
+
+
+def test_a_source_that_tells_nothing_after_a_restart_may_warn_again() -> None:
+    """What it did not repeat is over: its next notice of the same name is a new one."""
+    made = lived_before(SPOT)
+    made.heard("gcp-preempted", "")
+    made.heard(SPOT.source, "no answer")
+    assert SPOT.notice_id in made.handled
+    made.heard(SPOT.source, "")
+    assert made.rows == [Forget("daemon", "notice aws-spot:1")]
+    made.notice(SPOT)
+    assert made.binding() == SPOT
+
+
+def test_notices_of_another_boot_are_forgotten() -> None:
+    """After a reboot the same name means another end; damaged rows count as old."""
+    row = handled_row("aws-spot:1", "aws-spot", "the boot before")
+    rows = {row.key: row.value, "notice x": "damaged", "fenced": "no notice"}
+    assert handled_notices(rows, "boot") == ({}, ["aws-spot:1", "x"])
 
 
 def test_a_notice_that_was_outlived_and_withdrawn_counts_again() -> None:

@@ -1,0 +1,45 @@
+"""The hands' threads: as many as there are, and one more for each that is stuck."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from queue import SimpleQueue
+
+from ckptsyncd.core.facts import Limits
+from ckptsyncd.core.messages import Answer, RecordRead
+from ckptsyncd.core.orders import Errand, GetSmall
+from ckptsyncd.edge.clock import ticks
+from ckptsyncd.edge.disk import RealDisk
+from ckptsyncd.edge.hands import Hands
+from ckptsyncd.formats import check
+from ckptsyncd.stores.faulty import Fault, FaultyStore
+from ckptsyncd.stores.memory import MemoryStore
+
+PATIENCE = 20.0
+
+
+def test_one_that_is_stuck_does_not_keep_an_order_from_a_hand(tmp_path: Path) -> None:
+    """With one hand whose request is never answered, the next order is done all the same."""
+    let_go = threading.Event()
+
+    def fault(_: str, key: str) -> Fault | None:
+        if key == "stuck":
+            let_go.wait(PATIENCE)
+        return None
+
+    store = FaultyStore(MemoryStore(Limits(1, 10, 10, 100)), fault)
+    answers: SimpleQueue[Answer] = SimpleQueue()
+    hands = Hands(1, store, RealDisk(tmp_path, check), answers.put, ticks)
+    before = threading.active_count()
+    hands.submit(GetSmall(Errand("one"), "stuck"))
+    hands.submit(GetSmall(Errand("two"), "free"))
+    answer = answers.get(timeout=PATIENCE)
+    assert isinstance(answer, RecordRead)
+    assert answer.errand.purpose == "two"
+    let_go.set()
+    assert answers.get(timeout=PATIENCE).errand.purpose == "one"
+    for number in range(20):
+        hands.submit(GetSmall(Errand(f"more {number}"), "free"))
+        answers.get(timeout=PATIENCE)
+    assert threading.active_count() == before + 1

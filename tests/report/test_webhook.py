@@ -1,0 +1,126 @@
+"""The webhook: what is sent and when, and that nobody waits for an address that does not answer."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from ckptsyncd.core.drain_report import DrainReport
+from ckptsyncd.core.facts import Instant, Notice
+from ckptsyncd.core.moves import DaemonMoved, Said
+from ckptsyncd.report.webhook import MOST_WAITING, Webhook
+from tests.report.examples import BUSY, DAEMON, NOW
+
+PATIENCE = 20.0
+BEGAN = DaemonMoved("running", "draining", "spot")
+REPORTED = Said("drain.reported", ())
+AT = Instant(1000.0, NOW)
+NOTICED = replace(BUSY, state="draining", notice=Notice("aws", "n", "binding", 1100.0, "spot"))
+DRAINED = replace(
+    NOTICED, last_drain=DrainReport("aws", "n", "spot", "drained", NOW, NOW + 9, NOW + 100)
+)
+
+
+class Listener(HTTPServer):
+    """Takes documents and answers with a status."""
+
+    def __init__(self) -> None:
+        """Listen on a loopback port of its own."""
+        super().__init__(("127.0.0.1", 0), Taker)
+        self.status = 204
+        self.taken: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where to send documents."""
+        return f"http://127.0.0.1:{self.server_address[1]}/hook"
+
+
+class Taker(BaseHTTPRequestHandler):
+    """One request."""
+
+    server: Listener
+
+    def do_POST(self) -> None:
+        """Take a document."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.taken.put(json.loads(body))
+        self.send_response(self.server.status)
+        self.send_header("Location", "http://127.0.0.1:9/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *_: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    """Run somebody who listens."""
+    one = Listener()
+    yield one
+    one.shutdown()
+    one.server_close()
+
+
+def test_a_notice_and_its_end_are_sent(listener: Listener) -> None:
+    """Two documents: the notice with the plan's place, and the report; nothing in between."""
+    failures: list[str] = []
+    hook = Webhook(listener.url, DAEMON, failures.append)
+    hook.turn([BEGAN], AT, NOTICED)
+    hook.turn([DaemonMoved("draining", "drained", "spot"), Said("trainer.told", ())], AT, NOTICED)
+    hook.turn([DaemonMoved("drained", "draining", "spot")], AT, NOTICED)
+    hook.turn([REPORTED], AT, DRAINED)
+    assert hook.close(PATIENCE)
+    first, second = (listener.taken.get(timeout=PATIENCE) for _ in range(2))
+    assert (first["event"], first["notice"]["source"]) == ("notice", "aws")
+    assert first["daemon"]["host"] == "gpu-7"
+    assert (second["event"], second["last_drain"]["outcome"]) == ("drain", "drained")
+    assert listener.taken.empty()
+    assert "checkpoints" not in first
+    assert failures == []
+
+
+def test_a_stop_is_no_notice(listener: Listener) -> None:
+    """Where no source gave a notice, nothing is sent."""
+    hook = Webhook(listener.url, DAEMON, lambda _: None)
+    hook.turn([BEGAN], AT, replace(NOTICED, notice=None))
+    assert hook.close(PATIENCE)
+    assert listener.taken.empty()
+
+
+@pytest.mark.parametrize("status", [302, 404, 500])
+def test_an_answer_that_is_no_yes_is_a_failure(listener: Listener, status: int) -> None:
+    """Redirects are not followed; the reason is told, and not the address, which may be secret."""
+    failures: SimpleQueue[str] = SimpleQueue()
+    listener.status = status
+    Webhook(listener.url, DAEMON, failures.put).turn([BEGAN], AT, NOTICED)
+    assert failures.get(timeout=PATIENCE) == f"the notice was not delivered: HTTP {status}"
+
+
+def test_nobody_waits_for_an_address_that_is_silent() -> None:
+    """Turns return at once however many documents wait, and so does the end of the program."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        hook = Webhook(f"http://127.0.0.1:{silent.getsockname()[1]}/", DAEMON, lambda _: None)
+        for _ in range(10 * MOST_WAITING):
+            hook.turn([REPORTED], AT, DRAINED)
+        assert not hook.close(0.05)
+
+
+def test_an_address_that_refuses_is_a_failure() -> None:
+    """What is wrong is told by its kind."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as gone:
+        port = gone.getsockname()[1]
+    failures: SimpleQueue[str] = SimpleQueue()
+    Webhook(f"http://127.0.0.1:{port}/", DAEMON, failures.put).turn([BEGAN], AT, NOTICED)
+    assert failures.get(timeout=PATIENCE) == "the notice was not delivered: NewConnectionError"
