@@ -182,6 +182,7 @@ class Program:
             recalled=recalled,
             lineages=lineages(Path(settings.dir)),
             exclude=settings.exclude,
+            layouts=settings.layout,
             has_trainer=self.has_trainer,
             held_pins=disk.held(),
         )

@@ -34,7 +34,7 @@ def socket_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command DIR, URL, ``--config`` and a flag for every setting, as keywords."""
     for made in reversed(DEFINITIONS):
-        command = option(made)(command)
+        command = option(made)(command) if made.flag else command
     return config_option(command)
 
 

@@ -20,6 +20,7 @@ from ckptsyncd.core.ending import Circumstances, Ending
 from ckptsyncd.core.eyes import Eyes
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.foreman import Foreman, note_state
+from ckptsyncd.core.layouts import BUILT_IN, Layout
 from ckptsyncd.core.measuring import measure
 from ckptsyncd.core.memory import Recalled, forget_handled, handled_notices
 from ckptsyncd.core.messages import (
@@ -82,6 +83,7 @@ class Brain:
     recalled: Recalled = field(default_factory=Recalled)
     lineages: dict[str, int] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
+    layouts: tuple[Layout, ...] = ()
     has_trainer: bool = False
     held_pins: tuple[str, ...] = ()
     eyes: Eyes = field(init=False)
@@ -104,7 +106,7 @@ class Brain:
     def __post_init__(self) -> None:
         """Set up the parts of the mind."""
         policy, who = self.policy, self.who
-        self.eyes = Eyes(policy, exclude=self.exclude)
+        self.eyes = Eyes(policy, (*self.layouts, *BUILT_IN), self.exclude)
         for row in self.recalled.editions.values():
             self.eyes.trust(row.settled)
         self.editions = Editions(policy, who.nonce, self.recalled)

@@ -6,7 +6,7 @@ from ckptsyncd.core.census import ANYTHING
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.gaze import Gaze
 from ckptsyncd.core.hearing import absorb, drop_missing, is_link_beside
-from ckptsyncd.core.marks import missing_mark
+from ckptsyncd.core.marks import is_done, missing_mark
 from ckptsyncd.core.messages import Looked
 from ckptsyncd.core.settle import Held, Parked, Verdict, View, Waits, Whole, judge
 from ckptsyncd.core.sightings import Removed, Settled, UnitView
@@ -56,6 +56,7 @@ def _is_pressing(gaze: Gaze, unit: Unit) -> bool:
     is_late = is_torn(unit, gaze.policy, now) or is_overdue(unit, gaze.policy, now)
     is_sure = unit.is_explicit or unit.arrived > 0 or unit.unveiled > 0
     is_sure = is_sure or unit.name in gaze.trusted
+    is_sure = is_sure or is_done(gaze.policy.done_file, marks_of(unit))
     return is_single(unit) or is_late or is_sure or is_frozen(unit)
 
 

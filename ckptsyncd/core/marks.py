@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from ckptsyncd.core.layouts.base import Layout, Marker, fits
@@ -38,6 +39,18 @@ def is_asked_for(marker: Marker, members: Iterable[Written]) -> bool:
 def marks_for(marker: Marker, members: Iterable[AnyWritten]) -> list[AnyWritten]:
     """Return the members of this save that are this marker."""
     return [m for m in members if not m.is_stale and fits(marker.path, m.rel)]
+
+
+def is_done(pattern: str, members: Iterable[Written]) -> bool:
+    """Return whether the file by which a trainer's author says "whole" is there, and newest.
+
+    ``pattern`` is as in a shell; nothing matches an empty one.
+    """
+    members = tuple(members)
+    marks = [m for m in members if not m.is_stale and pattern and fnmatchcase(m.rel, pattern)]
+    others = [m for m in members if m not in marks]
+    late = (m for m in others if all(m.is_newer_than(mark) for mark in marks))
+    return bool(marks and others) and next(late, None) is None
 
 
 def plain(marker: Marker) -> str:

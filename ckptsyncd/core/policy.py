@@ -21,6 +21,9 @@ class Policy:
     ranks_quiet_seconds: float = 30.0
     #: After a marker whose ranks still write without a barrier (HF rng_state files; 2 s seen).
     grace_seconds: float = 5.0
+    #: A file of such a name (as in a shell) in a checkpoint, newer than all else in it, says that
+    #: it is whole; empty: none does.
+    done_file: str = ""
     #: No read lease before this long without events: a rewriting trainer is not held up.
     probe_seconds: float = 0.1
     #: The same after a rename, which also swallows the close that follows it (3.3 ms seen).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptsyncd.core.facts import Listing
-from ckptsyncd.core.marks import Written
+from ckptsyncd.core.marks import Written, is_done
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.core.settle import MemberView, View
 from ckptsyncd.core.shapes import Shape
@@ -48,17 +48,18 @@ def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str, trusted:
 
     ``trusted`` is the evidence on which this very content settled before, if it did.
     """
-    members = tuple(_member(unit, member) for _, member in sorted(unit.members.items()))
+    seen = (_member(unit, member) for _, member in sorted(unit.members.items()))
+    members = tuple(member for member in seen if member is not None)
     at = unit.looked_at
     return View(
         name=unit.name,
         layout=unit.layout,
-        members=tuple(member for member in members if member is not None),
+        members=members,
         looked_at=at,
         changed_at=unit.changed_at,
         is_single=is_single(unit),
         is_arrived=unit.arrived > 0,
-        is_explicit=unit.is_explicit,
+        is_explicit=unit.is_explicit or is_done(policy.done_file, members),
         trusted=trusted,
         is_frozen=is_frozen(unit),
         works=tuple(look for look in unit.works.values() if look is not None),

@@ -33,8 +33,9 @@ def shown(loaded: Loaded) -> str:
 
 def _entry(made: Definition) -> str:
     told = textwrap.wrap(made.help, _WIDTH, break_long_words=False, break_on_hyphens=False)
-    names = f"{made.flag}, {made.variable}: {made.kind.allowed()}"
-    comment = "".join(f"# {line}\n" for line in [*told, names])
+    names = f"{made.flag}, {made.variable}" if made.flag else "only in a file"
+    bounds = textwrap.wrap(f"{names}: {made.kind.allowed()}", _WIDTH, break_on_hyphens=False)
+    comment = "".join(f"# {line}\n" for line in [*told, *bounds])
     return f"\n{comment}#{made.name} = {made.example_text()}\n"
 
 

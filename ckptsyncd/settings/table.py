@@ -10,9 +10,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from ckptsyncd.core.layouts import Layout
 from ckptsyncd.core.policy import Policy
 from ckptsyncd.settings.amounts import Duration, Moment, Size, rate
 from ckptsyncd.settings.kinds import Choice, Count, Kind, Many, Path, Switch, Text
+from ckptsyncd.settings.layouts import Layouts
 
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
@@ -49,12 +51,14 @@ class Definition:
 
     @property
     def flag(self) -> str:
-        """Return its flag, or its place where it is given without one."""
+        """Return its flag, or its place where it is given without one; empty: only in a file."""
+        if isinstance(self.kind, Layouts):
+            return ""
         return self.name.upper() if self.positional else "--" + self.name.replace("_", "-")
 
     @property
     def variable(self) -> str:
-        """Return its environment variable."""
+        """Return its environment variable, which only tells what is wrong where a file must."""
         return "CKPTSYNCD_" + self.name.upper()
 
     def default_text(self) -> str:
@@ -119,6 +123,12 @@ class Settings:
         "Look at everything again this often, whatever the events said.")
     poll_seconds: float = _setting(_RULES.poll_seconds, Duration(0.1, _HOUR), WHOLE,
         "List a directory without events this often.")
+    done_file: str = _setting(_RULES.done_file, Text("a name, as in a shell"), WHOLE,
+        "A file in a checkpoint that says it is whole, once it is newer than all else in it.",
+        '"DONE"')
+    layout: tuple[Layout, ...] = _setting((), Layouts(), WHOLE,
+        "Layouts of your own, tried before the built-in ones (see docs/layouts.md).",
+        '[{ name = "mine", folder = "save-[0-9]+", marker = "index[.]json" }]')
     max_wait_seconds: float = _setting(_RULES.max_wait_seconds, Duration(1.0, _DAY), WHOLE,
         "A checkpoint rewritten faster than it uploads is copied aside after this long.")
 

@@ -212,7 +212,8 @@ def _purpose(room: str) -> str:
 
 def _setting(made: Definition) -> tuple[str, ...]:
     default = _code(made.default_text()) if made.default_text() else ""
-    return (_code(made.name), _code(made.flag), default, made.kind.allowed(), made.help)
+    flag = _code(made.flag) if made.flag else "in a file"
+    return (_code(made.name), flag, default, made.kind.allowed(), made.help)
 
 
 def _marker(made: layouts.Layout) -> str:
