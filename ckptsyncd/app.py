@@ -15,9 +15,7 @@ from queue import SimpleQueue
 
 from ckptsyncd import __version__
 from ckptsyncd.core.brain import Brain
-from ckptsyncd.core.documents import MAX_RECORD_BYTES, Restorations
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.memory import TABLES, Recalled, recall
 from ckptsyncd.core.messages import (
     Message,
     Overflowed,
@@ -28,8 +26,10 @@ from ckptsyncd.core.messages import (
 )
 from ckptsyncd.core.moves import Move
 from ckptsyncd.core.ports import Expiring
+from ckptsyncd.core.records.documents import MAX_RECORD_BYTES, Restorations
+from ckptsyncd.core.records.memory import TABLES, Recalled, recall
+from ckptsyncd.core.sending.wishes import Who
 from ckptsyncd.core.snapshot import Snapshot
-from ckptsyncd.core.wishes import Who
 from ckptsyncd.destination import store_at
 from ckptsyncd.edge.clock import BootClock, boot_id, monotonic, ticks
 from ckptsyncd.edge.disk import RealDisk

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ckptsyncd.core.deadlines import notice_seconds
+from ckptsyncd.core.draining.deadlines import notice_seconds
+from ckptsyncd.core.draining.notices import Source
 from ckptsyncd.core.messages import Message
-from ckptsyncd.core.notices import Source
 from ckptsyncd.core.orders import Acknowledge, KeepReport, RecallTrainer, TellTrainer
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.edge import report_file
 from ckptsyncd.edge.clock import Clock
 from ckptsyncd.edge.notices import Notices

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 
-from ckptsyncd.core.bucket import Location
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.ports import Store
-from ckptsyncd.core.residency import Egress, Residency, refusal
+from ckptsyncd.core.rules.bucket import Location
+from ckptsyncd.core.rules.residency import Egress, Residency, refusal
 from ckptsyncd.errors import PolicyRefused, StoreError
 from ckptsyncd.settings import Settings
 from ckptsyncd.sources.detect import detected, small_file

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ckptsyncd.check.finding import Finding, fail, ok, warn
-from ckptsyncd.core.bucket import BucketRule
 from ckptsyncd.core.ports import Situation
+from ckptsyncd.core.rules.bucket import BucketRule
 from ckptsyncd.core.words import duration_words
 from ckptsyncd.errors import Refused, StoreError
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ckptsyncd.check.finding import Finding, ok, warn
-from ckptsyncd.core.manifest import parse_json
+from ckptsyncd.core.records.manifest import parse_json
 from ckptsyncd.errors import Never
 
 #: Larger documents are indexes of tensors, which hold names of files beside them (guessed).

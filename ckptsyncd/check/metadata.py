@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ckptsyncd.check.finding import Finding, ok, warn
-from ckptsyncd.core.notices import Poll
+from ckptsyncd.core.draining.notices import Poll
 
 _MANUAL = "SIGTERM, 'ckptsyncd drain' and a notice file still count"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ckptsyncd.check.finding import Finding, fail, failed, ok
-from ckptsyncd.core.bucket import Location
 from ckptsyncd.core.ports import Situation
-from ckptsyncd.core.residency import Residency, refusal
+from ckptsyncd.core.rules.bucket import Location
+from ckptsyncd.core.rules.residency import Residency, refusal
 from ckptsyncd.errors import PolicyRefused, StoreError
 
 

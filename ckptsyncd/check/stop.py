@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptsyncd.check.finding import Finding, fail, ok, warn
-from ckptsyncd.core.deadlines import stop_seconds
+from ckptsyncd.core.draining.deadlines import stop_seconds
 from ckptsyncd.core.premises import StopBudget
 from ckptsyncd.core.words import duration_words
 

@@ -9,8 +9,8 @@ from secrets import token_hex
 
 from ckptsyncd.check.finding import Finding, fail, failed, ok, warn
 from ckptsyncd.core.facts import IfAbsent, IfMatches, Limits
-from ckptsyncd.core.names import OURS
 from ckptsyncd.core.ports import Expiring, Store
+from ckptsyncd.core.records.names import OURS
 from ckptsyncd.core.words import duration_words
 from ckptsyncd.errors import Lost, Missing, StoreError
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ckptsyncd.check import bucket, documents, metadata, place, rate, root, setup, stop, store
 from ckptsyncd.check.finding import Finding, failed
-from ckptsyncd.core.deadlines import (
+from ckptsyncd.core.draining.deadlines import (
     ALIBABA_SPOT,
     AWS_SPOT,
     AZURE_PREEMPT,
@@ -23,7 +23,7 @@ from ckptsyncd.core.deadlines import (
     TENCENT_SPOT,
     Allowance,
 )
-from ckptsyncd.core.notices import Poll, Source
+from ckptsyncd.core.draining.notices import Poll, Source
 from ckptsyncd.core.ports import Situated, Situation, Store
 from ckptsyncd.core.premises import Premises
 from ckptsyncd.destination import store_at

@@ -14,7 +14,7 @@ import click
 from ckptsyncd.cli.bars import Bars
 from ckptsyncd.cli.command import Command
 from ckptsyncd.cli.remote import opened, store_flags
-from ckptsyncd.core.retention import Retention
+from ckptsyncd.core.rules.retention import Retention
 from ckptsyncd.core.words import count_words, duration_words, printable
 from ckptsyncd.errors import UsageError
 from ckptsyncd.recover.prune import GRACE_SECONDS, PER_SECOND, Pruned, PruneRequest, prune

@@ -11,18 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ckptsyncd.core import answers
-from ckptsyncd.core.answers import Case
-from ckptsyncd.core.beside import Beside
-from ckptsyncd.core.drain import Drain
-from ckptsyncd.core.editions import Editions
-from ckptsyncd.core.ending import Circumstances, Ending
-from ckptsyncd.core.eyes import Eyes
+from ckptsyncd.core.draining.drain import Drain
+from ckptsyncd.core.draining.ending import Circumstances, Ending
+from ckptsyncd.core.draining.measuring import measure
+from ckptsyncd.core.draining.planner import Planner
+from ckptsyncd.core.draining.rate import LARGE_BYTES, Rate
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.foreman import Foreman, note_state
-from ckptsyncd.core.layouts import BUILT_IN, Layout
-from ckptsyncd.core.measuring import measure
-from ckptsyncd.core.memory import Recalled, forget_handled, handled_notices
 from ckptsyncd.core.messages import (
     Answer,
     Failed,
@@ -53,15 +47,21 @@ from ckptsyncd.core.orders import (
     SetPace,
     Stop,
 )
-from ckptsyncd.core.outstanding import Out, Outstanding, original, sent_bytes
-from ckptsyncd.core.planner import Planner
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.rate import LARGE_BYTES, Rate
-from ckptsyncd.core.runs import Runs
-from ckptsyncd.core.sightings import CompanionSeen, PointerSeen, Removed, Settled
-from ckptsyncd.core.trouble import Trouble
+from ckptsyncd.core.records.memory import Recalled, forget_handled, handled_notices
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.seeing.beside import Beside
+from ckptsyncd.core.seeing.eyes import Eyes
+from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout
+from ckptsyncd.core.seeing.sightings import CompanionSeen, PointerSeen, Removed, Settled
+from ckptsyncd.core.sending import answers
+from ckptsyncd.core.sending.answers import Case
+from ckptsyncd.core.sending.editions import Editions
+from ckptsyncd.core.sending.foreman import Foreman, note_state
+from ckptsyncd.core.sending.outstanding import Out, Outstanding, original, sent_bytes
+from ckptsyncd.core.sending.runs import Runs
+from ckptsyncd.core.sending.trouble import Trouble
+from ckptsyncd.core.sending.wishes import Who, Wishes
 from ckptsyncd.core.turn import Notebook, Turn
-from ckptsyncd.core.wishes import Who, Wishes
 
 #: A single pass gives up after so many failures in a row before the store ever answered (guessed:
 #: with the first pauses of ``retry`` that is some 15 s).

@@ -16,7 +16,7 @@ from ckptsyncd.core.facts import (
     StoreErrorKind,
 )
 from ckptsyncd.core.orders import Errand
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rules.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)

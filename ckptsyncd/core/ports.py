@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from ckptsyncd.core.bucket import BucketRule, Location
 from ckptsyncd.core.facts import (
     Begun,
     Condition,
@@ -21,6 +20,7 @@ from ckptsyncd.core.facts import (
     Piece,
     Receipt,
 )
+from ckptsyncd.core.rules.bucket import BucketRule, Location
 
 
 class Body(Protocol):

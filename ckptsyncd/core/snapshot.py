@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ckptsyncd.core.drain_report import DrainReport
-from ckptsyncd.core.drain_view import DrainPlanView, WouldFit
+from ckptsyncd.core.draining.drain_report import DrainReport
+from ckptsyncd.core.draining.drain_view import DrainPlanView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.lifecycle import DaemonState, State
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ckptsyncd.core.edition import Edition
 from ckptsyncd.core.lifecycle import State
 from ckptsyncd.core.moves import Move, Moved, Said
 from ckptsyncd.core.orders import LedgerOrder, Order
+from ckptsyncd.core.sending.edition import Edition
 
 
 @dataclass(frozen=True, slots=True)

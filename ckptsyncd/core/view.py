@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptsyncd.core.brain import Brain
-from ckptsyncd.core.drain_view import plan_view, would_fit
-from ckptsyncd.core.edition import Edition
+from ckptsyncd.core.draining.drain_view import plan_view, would_fit
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.manifest import Manifest
-from ckptsyncd.core.sightings import UnitView
+from ckptsyncd.core.records.manifest import Manifest
+from ckptsyncd.core.seeing.sightings import UnitView
+from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.snapshot import CheckpointView, RecoveryPoint, Snapshot, SourceView
 
 #: The store counts as failing when nothing succeeded for this long (guessed: some retries).

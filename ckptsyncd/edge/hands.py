@@ -14,11 +14,11 @@ from typing import Any
 
 from ckptsyncd.checksum import combined
 from ckptsyncd.core import messages, orders
-from ckptsyncd.core.documents import MAX_RECORD_BYTES
-from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES
 from ckptsyncd.core.messages import Answer, Failed
 from ckptsyncd.core.orders import HandOrder
 from ckptsyncd.core.ports import Disk, Store
+from ckptsyncd.core.records.documents import MAX_RECORD_BYTES
+from ckptsyncd.core.records.manifest import MAX_MANIFEST_BYTES
 from ckptsyncd.edge.pace import Pace, PacedDisk
 from ckptsyncd.errors import CkptsyncdError, Missing, StoreError
 

@@ -1,7 +1,7 @@
 """The ears: one thread for each notice source, which polls, listens, and tells the mind.
 
 A source that fails, in whatever way, is blind and nothing worse: its thread lives as long as the
-program. Nothing is decided here; what an answer means is in ``core.notices``.
+program. Nothing is decided here; what an answer means is in ``core.draining.notices``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.messages import SourceHeard
-from ckptsyncd.core.notices import (
+from ckptsyncd.core.draining.notices import (
     Acknowledges,
     Heard,
     NoticeMessage,
@@ -20,6 +18,8 @@ from ckptsyncd.core.notices import (
     listened,
     pause_seconds,
 )
+from ckptsyncd.core.facts import Instant
+from ckptsyncd.core.messages import SourceHeard
 from ckptsyncd.core.words import printable
 from ckptsyncd.edge.clock import Clock
 

@@ -16,9 +16,9 @@ from secrets import token_hex
 from inotify_simple import INotify
 
 from ckptsyncd.core.facts import FileFact
-from ckptsyncd.core.layouts import BUILT_IN
 from ckptsyncd.core.premises import Census, Lease, PinWay, Premises, Watching
-from ckptsyncd.core.tree import Tree
+from ckptsyncd.core.seeing.layouts import BUILT_IN
+from ckptsyncd.core.seeing.tree import Tree
 from ckptsyncd.edge import lease, places
 from ckptsyncd.edge.filesystems import name_of, without_events
 from ckptsyncd.edge.seen import absolute, words

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ckptsyncd.checksum import crc64nvme
-from ckptsyncd.core.manifest import StoredFile
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.recover.staging import Staging
 from ckptsyncd.recover.stream import Gap, Span, adds_up, gaps
 

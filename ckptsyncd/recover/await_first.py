@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ckptsyncd.core import names
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
 from ckptsyncd.core.words import count_words
 from ckptsyncd.errors import Again, CkptsyncdError
 from ckptsyncd.recover.catalog import Catalog, read_catalog

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import unquote_to_bytes
 
-from ckptsyncd.core import names
 from ckptsyncd.core.facts import ObjectFact
-from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES, Manifest, decode
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.manifest import MAX_MANIFEST_BYTES, Manifest, decode
 from ckptsyncd.errors import Missing, Never, PathRefused
 from ckptsyncd.recover.crew import each
 from ckptsyncd.recover.patience import Pace, patiently

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ckptsyncd.core import names
+from ckptsyncd.core.records import names
 from ckptsyncd.errors import CkptsyncdError, NoCheckpoint, UsageError
 from ckptsyncd.recover.catalog import Broken, Catalog, Entry
 from ckptsyncd.recover.request import RestoreRequest

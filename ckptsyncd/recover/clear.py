@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import Tombstone
-from ckptsyncd.core.manifest import MAX_MANIFEST_BYTES
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Tombstone
+from ckptsyncd.core.records.manifest import MAX_MANIFEST_BYTES
 from ckptsyncd.errors import Missing, Never, PathRefused
 from ckptsyncd.recover.catalog import Broken, Catalog, read_catalog
 from ckptsyncd.recover.gait import Gait

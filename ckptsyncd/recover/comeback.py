@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from ckptsyncd.core import names
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
 from ckptsyncd.errors import NoCheckpoint, NothingVerifies
 from ckptsyncd.recover import staging
 from ckptsyncd.recover.catalog import read_catalog

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ckptsyncd.core.manifest import StoredFile
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.recover.assembly import Assembly, write
 from ckptsyncd.recover.crew import each
 from ckptsyncd.recover.patience import Pace

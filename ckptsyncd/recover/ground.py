@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ckptsyncd.core.names import OURS
+from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import AlreadyRunning, CkptsyncdError, PathRefused
 from ckptsyncd.recover.plan import Folds
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ckptsyncd.checksum import crc64nvme
-from ckptsyncd.core.manifest import StoredFile
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.errors import PathRefused
 from ckptsyncd.recover.crew import each
 from ckptsyncd.recover.ground import entered

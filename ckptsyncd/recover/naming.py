@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import MAX_RECORD_BYTES, Latest
-from ckptsyncd.core.pointing import target_of
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import MAX_RECORD_BYTES, Latest
+from ckptsyncd.core.sending.pointing import target_of
 from ckptsyncd.errors import Missing, Never, PathRefused
 from ckptsyncd.recover.catalog import Entry, Series
 from ckptsyncd.recover.patience import Pace, patiently

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ckptsyncd.core.layouts import BUILT_IN
-from ckptsyncd.core.layouts.base import fits
+from ckptsyncd.core.seeing.layouts import BUILT_IN
+from ckptsyncd.core.seeing.layouts.base import fits
 
 _FILES = tuple(text for layout in BUILT_IN for text in (layout.file, layout.group))
 _FOLDERS = tuple(layout.folder for layout in BUILT_IN)

@@ -9,8 +9,8 @@ from random import random
 from time import monotonic
 from typing import TypeVar
 
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.retry import wait_seconds
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.sending.retry import wait_seconds
 from ckptsyncd.errors import Again
 
 Answer = TypeVar("Answer")

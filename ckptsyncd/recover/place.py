@@ -11,7 +11,7 @@ import errno
 import os
 from pathlib import Path
 
-from ckptsyncd.core.manifest import StoredFile
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.recover.ground import entered, sync_directory
 from ckptsyncd.recover.plan import Plan, Unit
 from ckptsyncd.recover.staging import Staging, clear

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from posixpath import basename
 
-from ckptsyncd.core import names
 from ckptsyncd.core.facts import Kind
-from ckptsyncd.core.layouts import BUILT_IN
-from ckptsyncd.core.manifest import Manifest, StoredFile
-from ckptsyncd.core.pointers import is_inside
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.manifest import Manifest, StoredFile
+from ckptsyncd.core.seeing.layouts import BUILT_IN
+from ckptsyncd.core.sending.pointers import is_inside
 from ckptsyncd.errors import PathRefused, UsageError
 from ckptsyncd.recover.request import RestoreRequest
 

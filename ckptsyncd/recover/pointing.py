@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from posixpath import dirname
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import MAX_RECORD_BYTES, Pointer, Pointers
-from ckptsyncd.core.manifest import Manifest
-from ckptsyncd.core.pointers import may_replace, point_at
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import MAX_RECORD_BYTES, Pointer, Pointers
+from ckptsyncd.core.records.manifest import Manifest
+from ckptsyncd.core.sending.pointers import may_replace, point_at
 from ckptsyncd.errors import Missing, Never, PathRefused
 from ckptsyncd.recover.ground import entered
 from ckptsyncd.recover.patience import Pace, patiently

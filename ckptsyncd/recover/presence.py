@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from ckptsyncd.core import names
-from ckptsyncd.core.manifest import StoredFile
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.recover.patience import Pace, patiently
 from ckptsyncd.recover.stream import Fault, fault_of
 

@@ -3,7 +3,7 @@
 A tombstone is written that names the data, the claim is marked, then the manifest is removed: from
 that moment the edition does not exist any more. Its data goes ``grace_seconds`` later (see
 ``clear``), so that a restore that is under way comes to its end. What may go is decided in
-``core.retention``; nothing goes before newer ones were verified in the same run.
+``core.rules.retention``; nothing goes before newer ones were verified in the same run.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import time
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import MAX_RECORD_BYTES, Claim, Tombstone
-from ckptsyncd.core.manifest import Manifest
 from ckptsyncd.core.ports import Store
-from ckptsyncd.core.retention import Candidate, Fate, Retention, decide
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import MAX_RECORD_BYTES, Claim, Tombstone
+from ckptsyncd.core.records.manifest import Manifest
+from ckptsyncd.core.rules.retention import Candidate, Fate, Retention, decide
 from ckptsyncd.errors import (
     Missing,
     Never,

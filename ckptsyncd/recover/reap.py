@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import MAX_RECORD_BYTES, Claim, Epoch
 from ckptsyncd.core.facts import Begun, IfMatches, ObjectFact
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import MAX_RECORD_BYTES, Claim, Epoch
 from ckptsyncd.errors import CkptsyncdError, Lost, Missing
 from ckptsyncd.recover.catalog import Catalog, read_catalog, read_manifest
 from ckptsyncd.recover.gait import Gait

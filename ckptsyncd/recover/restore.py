@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import Restorations, Restored
-from ckptsyncd.core.manifest import Manifest
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Restorations, Restored
+from ckptsyncd.core.records.manifest import Manifest
 from ckptsyncd.core.words import count_words, size_words
 from ckptsyncd.errors import (
     CkptsyncdError,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ckptsyncd.core.manifest import StoredFile
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.core.words import size_words
 from ckptsyncd.errors import CkptsyncdError
 from ckptsyncd.recover.staging import Staging

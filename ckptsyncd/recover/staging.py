@@ -19,7 +19,7 @@ import shutil
 import threading
 from pathlib import Path
 
-from ckptsyncd.core.manifest import StoredFile
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.recover.stream import Span
 
 _PREFIX = "restore-"

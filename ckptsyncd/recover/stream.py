@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ckptsyncd.checksum import combined, crc64nvme
-from ckptsyncd.core.manifest import StoredFile
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.errors import Again, Missing, Never
 from ckptsyncd.recover.patience import Pace, patiently, pause_after
 

@@ -14,8 +14,8 @@ from itertools import chain
 from random import Random
 from typing import Literal
 
-from ckptsyncd.core.manifest import StoredFile
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.core.words import count_words
 from ckptsyncd.errors import Missing, Never, NoCheckpoint, PathRefused, UsageError
 from ckptsyncd.recover.catalog import Broken, Catalog, Entry, read_catalog, read_manifest

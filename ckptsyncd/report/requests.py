@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ckptsyncd.core.ending import DRILL
+from ckptsyncd.core.draining.ending import DRILL
 from ckptsyncd.core.facts import Instant, Notice
 from ckptsyncd.core.messages import CommitRequested, Message, Noticed, StopRequested
 from ckptsyncd.core.snapshot import Snapshot

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ckptsyncd.core.drain_view import DrainPlanView, WouldFit
+from ckptsyncd.core.draining.drain_view import DrainPlanView, WouldFit
 from ckptsyncd.core.lifecycle import DAEMON_MEANING, MEANING
 from ckptsyncd.core.snapshot import CheckpointView, RecoveryPoint, Snapshot
 from ckptsyncd.core.words import count_words, duration_words, printable, redacted, size_words

@@ -10,8 +10,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ckptsyncd.core.drain_report import DrainReport
-from ckptsyncd.core.drain_view import DrainPlanView
+from ckptsyncd.core.draining.drain_report import DrainReport
+from ckptsyncd.core.draining.drain_view import DrainPlanView
 from ckptsyncd.core.snapshot import Snapshot
 
 VERSION = 1

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ckptsyncd.core.layouts.base import Layout, Marker
+from ckptsyncd.core.seeing.layouts.base import Layout, Marker
 from ckptsyncd.settings.kinds import quoted, typed
 
 #: Keys that hold one pattern and are named as in ``Layout``.

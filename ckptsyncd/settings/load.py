@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ckptsyncd.core.deadlines import stop_seconds
+from ckptsyncd.core.draining.deadlines import stop_seconds
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings.check import absolute, check
 from ckptsyncd.settings.gather import (

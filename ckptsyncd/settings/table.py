@@ -10,8 +10,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from ckptsyncd.core.layouts import Layout
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.seeing.layouts import Layout
 from ckptsyncd.settings.amounts import Duration, Moment, Size, rate
 from ckptsyncd.settings.kinds import Choice, Count, Kind, Many, Path, Switch, Text
 from ckptsyncd.settings.layouts import Layouts

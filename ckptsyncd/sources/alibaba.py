@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ckptsyncd.core import deadlines
+from ckptsyncd.core.draining import deadlines
+from ckptsyncd.core.draining.notices import Announcement, Poll
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.notices import Announcement, Poll
 from ckptsyncd.sources.bodies import digest, shown, text_of
 from ckptsyncd.sources.dates import wall_of
 from ckptsyncd.sources.wire import Answer, Silence, Wire, found_out, no_metadata, unknown

@@ -10,9 +10,9 @@ import json
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from ckptsyncd.core import deadlines
+from ckptsyncd.core.draining import deadlines
+from ckptsyncd.core.draining.notices import Announcement, Poll
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.notices import Announcement, Poll
 from ckptsyncd.sources.bodies import digest, json_of, shown, text_of
 from ckptsyncd.sources.dates import wall_of
 from ckptsyncd.sources.wire import ABSENT_SECONDS, Answer, Silence, Wire, found_out, unknown

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from ckptsyncd.core.draining.notices import Announcement, Poll
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.notices import Announcement, Poll
 from ckptsyncd.sources import gcp_values
 from ckptsyncd.sources.bodies import text_of
 from ckptsyncd.sources.wire import Answer, Silence, Wire, found_out, no_metadata, unknown

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from ckptsyncd.core import deadlines
-from ckptsyncd.core.deadlines import Allowance
-from ckptsyncd.core.notices import Announcement
+from ckptsyncd.core.draining import deadlines
+from ckptsyncd.core.draining.deadlines import Allowance
+from ckptsyncd.core.draining.notices import Announcement
 from ckptsyncd.sources.bodies import digest, json_of, shown, text_of
 from ckptsyncd.sources.dates import wall_of
 

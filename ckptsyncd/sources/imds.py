@@ -12,8 +12,8 @@ import re
 import threading
 from dataclasses import dataclass, replace
 
+from ckptsyncd.core.draining.notices import Poll
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.notices import Poll
 from ckptsyncd.sources.bodies import text_of
 from ckptsyncd.sources.wire import ABSENT_SECONDS, Answer, Silence, Wire, no_metadata, unknown
 

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ckptsyncd.core.deadlines import Allowance
+from ckptsyncd.core.draining.deadlines import Allowance
+from ckptsyncd.core.draining.notices import Announcement, Poll
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.notices import Announcement, Poll
 from ckptsyncd.core.words import printable
 from ckptsyncd.sources.bodies import digest
 from ckptsyncd.sources.wire import MOST_BYTES, unknown

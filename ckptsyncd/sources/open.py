@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ckptsyncd.core.notices import Source
+from ckptsyncd.core.draining.notices import Source
 from ckptsyncd.errors import UsageError
 from ckptsyncd.sources.alibaba import Alibaba
 from ckptsyncd.sources.aws import aws_keys

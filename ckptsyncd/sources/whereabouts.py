@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ckptsyncd.core.bucket import Location
 from ckptsyncd.core.facts import Instant
+from ckptsyncd.core.rules.bucket import Location
 from ckptsyncd.sources import azure, gcp
 from ckptsyncd.sources.bodies import json_of, text_of
 from ckptsyncd.sources.detect import Surroundings

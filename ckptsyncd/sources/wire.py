@@ -20,7 +20,7 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from ckptsyncd.core.notices import Announcement, Poll, PollState
+from ckptsyncd.core.draining.notices import Announcement, Poll, PollState
 from ckptsyncd.core.words import printable
 from ckptsyncd.errors import UsageError
 from ckptsyncd.sources.bodies import is_page

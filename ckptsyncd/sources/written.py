@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ckptsyncd.core.deadlines import Allowance
-from ckptsyncd.core.notices import Announcement, Severity
+from ckptsyncd.core.draining.deadlines import Allowance
+from ckptsyncd.core.draining.notices import Announcement, Severity
 from ckptsyncd.sources.bodies import json_of, shown, text_of
 from ckptsyncd.sources.dates import wall_of
 

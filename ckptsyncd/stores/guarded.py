@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from ckptsyncd.core.bucket import Location
 from ckptsyncd.core.facts import Begun, Condition, Limits, ObjectFact, Piece, Receipt
 from ckptsyncd.core.ports import Body, Expiring, Situated, Situation, Store
+from ckptsyncd.core.rules.bucket import Location
 from ckptsyncd.errors import Again, Never, PolicyRefused
 
 T = TypeVar("T")

@@ -7,10 +7,10 @@ import pytest
 from ckptsyncd.check import bucket, metadata, rate, root, setup, stop, store
 from ckptsyncd.check.documents import absolute_paths, documents
 from ckptsyncd.check.finding import Finding, exit_code, fail, failed, ok, warn, worst
-from ckptsyncd.core.bucket import BucketRule
+from ckptsyncd.core.draining.notices import Announcement, Poll
 from ckptsyncd.core.facts import Limits
-from ckptsyncd.core.notices import Announcement, Poll
 from ckptsyncd.core.premises import Census, Premises, StopBudget, Watching
+from ckptsyncd.core.rules.bucket import BucketRule
 from ckptsyncd.errors import Refused
 
 PREMISES = Premises("/data/run", exists=True, file_system="ext4", free_bytes=2**40)

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 import pytest
 
 from ckptsyncd.cli import main
-from ckptsyncd.core.drain_report import DrainReport, LeftBehind
+from ckptsyncd.core.draining.drain_report import DrainReport, LeftBehind
 from ckptsyncd.core.messages import CommitRequested, Message, Noticed
 from ckptsyncd.core.orders import Remember
 from ckptsyncd.core.snapshot import Snapshot

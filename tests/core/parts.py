@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ckptsyncd.core.edition import Edition
 from ckptsyncd.core.facts import Begun, FileFact, Instant, Limits, Listing, Receipt
-from ckptsyncd.core.manifest import Manifest, StoredFile, Writer
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.sightings import Settled
-from ckptsyncd.core.upload import Scene
+from ckptsyncd.core.records.manifest import Manifest, StoredFile, Writer
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.seeing.sightings import Settled
+from ckptsyncd.core.sending.edition import Edition
+from ckptsyncd.core.sending.upload import Scene
 
 NOW = Instant(boot=1000.0, wall=1_750_000_000.0)
 LIMITS = Limits(1, 1000, 100, 10_000)

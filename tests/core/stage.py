@@ -10,13 +10,13 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from ckptsyncd.core.eyes import Eyes
 from ckptsyncd.core.facts import FileFact, FileLook, Kind, Writer
-from ckptsyncd.core.layouts import BUILT_IN, Layout
 from ckptsyncd.core.messages import Looked, Message, Scanned, Touched
 from ckptsyncd.core.orders import Look, Scan
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.sightings import CompanionSeen, PointerSeen, Removed, Settled, Sighting
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.seeing.eyes import Eyes
+from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout
+from ckptsyncd.core.seeing.sightings import CompanionSeen, PointerSeen, Removed, Settled, Sighting
 
 #: Suffixes whose formats end with a mark.
 ENDED = (".pt", ".pth", ".ckpt", ".safetensors", ".keras", ".h5", ".npz", ".json")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ckptsyncd.core.documents import (
+from ckptsyncd.core.records.documents import (
     Claim,
     Epoch,
     Latest,

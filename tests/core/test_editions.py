@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from ckptsyncd.core import memory, names
-from ckptsyncd.core.edition import Edition
-from ckptsyncd.core.editions import Editions
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.lifecycle import State
-from ckptsyncd.core.memory import EditionRow, Recalled, SafeRow
 from ckptsyncd.core.orders import Remember
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.sightings import Settled
+from ckptsyncd.core.records import memory, names
+from ckptsyncd.core.records.memory import EditionRow, Recalled, SafeRow
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.seeing.sightings import Settled
+from ckptsyncd.core.sending.edition import Edition
+from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.turn import Notebook
 from tests.core.parts import NOW, begun, fact, manifest, scene, settled
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ckptsyncd.core.ending import OUTLIVED_SECONDS, Circumstances, Ending
+from ckptsyncd.core.draining.ending import OUTLIVED_SECONDS, Circumstances, Ending
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.lifecycle import DaemonState
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.turn import Notebook
 
 CALM = Circumstances(

@@ -8,11 +8,11 @@ from types import FrameType
 
 import pytest
 
-from ckptsyncd.core.eyes import Eyes
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.messages import Looked, Scanned, Touched
 from ckptsyncd.core.orders import Look, Scan
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.seeing.eyes import Eyes
 
 
 def facts(companions: int, checkpoints: int) -> tuple[FileFact, ...]:

@@ -9,8 +9,8 @@ import pytest
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.messages import Failed, Looked, Overflowed, Polled, RootLost, Touched, Woken
 from ckptsyncd.core.orders import Look
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.units import Member
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.seeing.units import Member
 from tests.core.stage import Stage, Thing
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptsyncd.core.layouts import BUILT_IN, Layout, step_of
-from ckptsyncd.core.tree import Tree, is_below, root_of
+from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout, step_of
+from ckptsyncd.core.seeing.tree import Tree, is_below, root_of
 from tests.core.stage import Stage
 
 #: Paths of one disk, the checkpoint that each belongs to, and the kind where it is in none.

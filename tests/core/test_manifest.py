@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptsyncd.core.manifest import Manifest, StoredFile, decode, encode, safe_path
+from ckptsyncd.core.records.manifest import Manifest, StoredFile, decode, encode, safe_path
 from ckptsyncd.errors import Never, PathRefused
 from tests.core.parts import manifest, stored
 

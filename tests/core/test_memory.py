@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from ckptsyncd.core import memory
 from ckptsyncd.core.facts import FileFact, Listing
-from ckptsyncd.core.memory import Recalled, recall
 from ckptsyncd.core.orders import Forget, ForgetBelow, LedgerOrder, Remember
+from ckptsyncd.core.records import memory
+from ckptsyncd.core.records.memory import Recalled, recall
 from tests.core.parts import begun, fact, manifest, receipt, settled, stored
 from tests.simulation.ledger import PretendLedger
 

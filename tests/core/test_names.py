@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptsyncd.core import names
+from ckptsyncd.core.records import names
 
 CHECKPOINTS = st.text(min_size=1, max_size=300).filter(lambda name: "\0" not in name)
 

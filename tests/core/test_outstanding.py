@@ -5,8 +5,8 @@ from __future__ import annotations
 from ckptsyncd.core.facts import Receipt
 from ckptsyncd.core.messages import Failed, PieceStored, RecordPut
 from ckptsyncd.core.orders import Errand, GetSmall, HandOrder
-from ckptsyncd.core.outstanding import MOST_COPIES, Out, Outstanding, original
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.sending.outstanding import MOST_COPIES, Out, Outstanding, original
 
 ERRAND = Errand("claim", "run/a", "save", index=1)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptsyncd.core.facts import Limits
-from ckptsyncd.core.pieces import cut, piece_bytes
+from ckptsyncd.core.sending.pieces import cut, piece_bytes
 from ckptsyncd.errors import Never
 from tests.core.parts import LIMITS
 

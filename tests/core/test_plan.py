@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckptsyncd.core.loads import Load
-from ckptsyncd.core.plan import Candidate, DrainPlan, planned
-from ckptsyncd.core.rate import Speed
+from ckptsyncd.core.draining.loads import Load
+from ckptsyncd.core.draining.plan import Candidate, DrainPlan, planned
+from ckptsyncd.core.draining.rate import Speed
 from tests.core.exhaustive import Save, best, worth
 
 MIB = 2**20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ckptsyncd.core.documents import Pointer
-from ckptsyncd.core.pointers import is_inside, may_replace, point_at
+from ckptsyncd.core.records.documents import Pointer
+from ckptsyncd.core.sending.pointers import is_inside, may_replace, point_at
 
 TENSORFLOW = 'model_checkpoint_path: "ckpt-9"\nall_model_checkpoint_paths: "ckpt-8"\n'
 COMPOSER = ("ep2-ba16-rank0.pt", "ep2-ba16-rank1.pt")

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from ckptsyncd.core.documents import Claim
-from ckptsyncd.core.edition import Certainty, Edition, FileProgress
 from ckptsyncd.core.facts import ObjectFact, StoreErrorKind
-from ckptsyncd.core.manifest import Manifest, encode
-from ckptsyncd.core.memory import EditionRow
 from ckptsyncd.core.messages import Failed, ObjectSeen, ObjectStored, PieceStored
 from ckptsyncd.core.orders import Errand
-from ckptsyncd.core.progress import (
+from ckptsyncd.core.records.documents import Claim
+from ckptsyncd.core.records.manifest import Manifest, encode
+from ckptsyncd.core.records.memory import EditionRow
+from ckptsyncd.core.sending.edition import Certainty, Edition, FileProgress
+from ckptsyncd.core.sending.progress import (
     begin,
     claim_read,
     equals_rival,

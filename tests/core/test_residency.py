@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ckptsyncd.core.bucket import Location, Provider
-from ckptsyncd.core.regions import CONTINENT_OF, COUNTRY_OF, SEVERAL, continent_of, country_of
-from ckptsyncd.core.residency import Residency, refusal
+from ckptsyncd.core.rules.bucket import Location, Provider
+from ckptsyncd.core.rules.regions import CONTINENT_OF, COUNTRY_OF, SEVERAL, continent_of, country_of
+from ckptsyncd.core.rules.residency import Residency, refusal
 
 CANADA = ("ca-central-1", "ca-west-1", "northamerica-northeast1", "canadacentral")
 AWS_CA = Location("aws", ("ca-central-1",), "ca-central-1")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ckptsyncd.core.retention import Candidate, Decision, Retention, decide
+from ckptsyncd.core.rules.retention import Candidate, Decision, Retention, decide
 
 NOW = 1_000_000.0
 HOUR = 3600.0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.retry import Wait, after_failure, wait_seconds
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.sending.retry import Wait, after_failure, wait_seconds
 
 POLICY = Policy()
 

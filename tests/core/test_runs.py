@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ckptsyncd.core.documents import Latest
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.runs import Runs, went_back
+from ckptsyncd.core.records.documents import Latest
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.sending.runs import Runs, went_back
 
 NEWEST = (0, 500, 1000.0, 1)
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ckptsyncd.core.documents import Epoch, Latest, Pointer, Pointers
 from ckptsyncd.core.facts import IfAbsent, IfMatches
 from ckptsyncd.core.orders import GetSmall, PutSmall
-from ckptsyncd.core.series import (
+from ckptsyncd.core.records.documents import Epoch, Latest, Pointer, Pointers
+from ckptsyncd.core.sending.series import (
     Series,
     epoch_seen,
     latest_due,

@@ -7,10 +7,19 @@ from dataclasses import replace
 import pytest
 
 from ckptsyncd.core.facts import FileFact, FileLook, Shape, Writer
-from ckptsyncd.core.layouts import BUILT_IN, Layout
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.settle import Held, MemberView, Parked, Patience, View, Waits, Whole, judge
-from ckptsyncd.core.shapes import shape_of
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout
+from ckptsyncd.core.seeing.settle import (
+    Held,
+    MemberView,
+    Parked,
+    Patience,
+    View,
+    Waits,
+    Whole,
+    judge,
+)
+from ckptsyncd.core.seeing.shapes import shape_of
 
 NAMED = {layout.name: layout for layout in BUILT_IN}
 PLAIN, RANKED = NAMED["directory"], NAMED["deepspeed"]

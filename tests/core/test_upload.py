@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ckptsyncd.core.documents import Claim
-from ckptsyncd.core.edition import Edition, FileProgress
 from ckptsyncd.core.facts import FileFact, IfAbsent, Limits
-from ckptsyncd.core.manifest import decode
 from ckptsyncd.core.orders import (
     Begin,
     Errand,
@@ -26,8 +23,11 @@ from ckptsyncd.core.orders import (
     Stat,
     Sum,
 )
-from ckptsyncd.core.progress import begin
-from ckptsyncd.core.upload import Scene, missing, salt_of
+from ckptsyncd.core.records.documents import Claim
+from ckptsyncd.core.records.manifest import decode
+from ckptsyncd.core.sending.edition import Edition, FileProgress
+from ckptsyncd.core.sending.progress import begin
+from ckptsyncd.core.sending.upload import Scene, missing, salt_of
 from tests.core.parts import LIMITS, NOW, begun, edition, fact, manifest, receipt, scene, stored
 
 SMALL, LARGE = fact("run/a.ckpt", 10), fact("run/a.ckpt", 40)

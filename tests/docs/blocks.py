@@ -15,8 +15,9 @@ from typing import Any, get_args
 
 from ckptsyncd import errors
 from ckptsyncd.cli.program import COMMANDS
-from ckptsyncd.core import layouts, messages, orders
+from ckptsyncd.core import messages, orders
 from ckptsyncd.core.lifecycle import DAEMON_MEANING, DAEMON_MOVES, MEANING, MOVES
+from ckptsyncd.core.seeing import layouts
 from ckptsyncd.errors import CkptsyncdError
 from ckptsyncd.report.metrics_table import METRICS
 from ckptsyncd.settings import DEFINITIONS, GROUPS, Definition

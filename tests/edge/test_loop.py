@@ -18,8 +18,8 @@ from ckptsyncd.core.orders import (
     ScannerOrder,
     TellTrainer,
 )
-from ckptsyncd.core.policy import Policy
-from ckptsyncd.core.wishes import Who
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.sending.wishes import Who
 from ckptsyncd.edge.clock import BootClock
 from ckptsyncd.edge.loop import OVERSLEPT_SECONDS, Loop
 from ckptsyncd.edge.scribe import Scribe

@@ -25,7 +25,7 @@ def _one(name: str, module: str, old: str, new: str) -> Mutant:
 MUTANTS: tuple[Mutant, ...] = (
     _one(
         "object-name-reused",
-        "core/names.py",
+        "core/records/names.py",
         "    if edition == 1 and not salt:\n",
         "    if True:\n",
     ),
@@ -33,12 +33,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "manifest-before-finish",
         (
             (
-                "core/upload.py",
+                "core/sending/upload.py",
                 "    elif edition.files:\n",
                 "    elif any(f.todo or f.begun is None for f in edition.files.values()):\n",
             ),
             (
-                "core/upload.py",
+                "core/sending/upload.py",
                 "files=tuple(edition.stored[fact.path] for fact in edition.listing.files),",
                 (
                     "files=tuple(edition.stored.get(fact.path) or stored_file(fact, "
@@ -46,7 +46,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 ),
             ),
             (
-                "core/edition.py",
+                "core/sending/edition.py",
                 "not (self.files or self.looked)",
                 "not (any(f.todo or not f.begun for f in self.files.values()) or self.looked)",
             ),
@@ -56,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "no-second-look",
         (
             (
-                "core/upload.py",
+                "core/sending/upload.py",
                 "    elif not edition.looked:\n",
                 "    elif edition.looked is None:\n",
             ),
@@ -88,7 +88,7 @@ class Scanner:
     ),
     _one(
         "edition-from-a-local-counter",
-        "core/editions.py",
+        "core/sending/editions.py",
         "        return max(self.numbers.get(checkpoint, 0), taken) + 1\n",
         "        return self.numbers.get(checkpoint, 0) + 1\n",
     ),
@@ -96,47 +96,59 @@ class Scanner:
         "epoch-ignored",
         (
             (
-                "core/series.py",
+                "core/sending/series.py",
                 'return series.epoch_taken == "yes" and latest.epoch_of(node) > series.epoch',
                 "return False",
             ),
-            ("core/series.py", "    return found >= series.last_epoch\n", "    return False\n"),
+            (
+                "core/sending/series.py",
+                "    return found >= series.last_epoch\n",
+                "    return False\n",
+            ),
         ),
     ),
     Mutant(
         "latest-moved-backwards",
         (
             (
-                "core/runs.py",
+                "core/sending/runs.py",
                 "if series.best is None or manifest.rank() > series.best.rank():",
                 "if True:",
             ),
-            ("core/series.py", "series.best.rank() > current)", "series.best.rank() != current)"),
-            ("core/series.py", "current.rank >= best.rank()", "current.rank == best.rank()"),
+            (
+                "core/sending/series.py",
+                "series.best.rank() > current)",
+                "series.best.rank() != current)",
+            ),
+            (
+                "core/sending/series.py",
+                "current.rank >= best.rank()",
+                "current.rank == best.rank()",
+            ),
         ),
     ),
     _one(
         "piece-trusted-after-the-listing-changed",
-        "core/editions.py",
+        "core/sending/editions.py",
         "if row is None or row.settled.listing != edition.listing:",
         "if row is None:",
     ),
     _one(
         "ambiguous-finish-taken-as-failure",
-        "core/progress.py",
+        "core/sending/progress.py",
         '        progress.doubt = failed.ambiguous or failed.kind in ("lost", "gone")\n',
         "        progress.restart()\n",
     ),
     _one(
         "adopted-without-checksum",
-        "core/progress.py",
+        "core/sending/progress.py",
         "    if same_sums(edition.sums, edition.rival):\n",
         "    if True:\n",
     ),
     # A few more of our own -----------------------------------------------------------------------
     _one(
         "anybodys-claim-joined",
-        "core/progress.py",
+        "core/sending/progress.py",
         "        same = Claim.decode(data).save_id == edition.save_id\n",
         "        same = bool(Claim.decode(data))\n",
     ),
@@ -144,7 +156,7 @@ class Scanner:
         "committed-editions-not-compared",
         (
             (
-                "core/editions.py",
+                "core/sending/editions.py",
                 "        return tuple(sorted(committed, reverse=True))\n",
                 "        return ()\n",
             ),
@@ -152,56 +164,56 @@ class Scanner:
     ),
     _one(
         "safe-by-the-ledger-alone",
-        "core/editions.py",
+        "core/sending/editions.py",
         "            if row.manifest.edition in self.catalog.get(names.quoted(checkpoint), ()):\n",
         "            if True:\n",
     ),
     _one(
         "number-used-again-after-a-void",
-        "core/editions.py",
+        "core/sending/editions.py",
         "        return max(self.numbers.get(checkpoint, 0), taken) + 1\n",
         "        return taken + 1\n",
     ),
     _one(
         "late-answer-believed",
-        "core/answers.py",
+        "core/sending/answers.py",
         "    if waiting is None or message.fact.key != waiting.key:\n",
         "    if waiting is None:\n",
     ),
     _one(
         "doubtful-seal-taken-as-done",
-        "core/answers.py",
+        "core/sending/answers.py",
         "            _doubt(edition, purpose)\n",
         "            _sealed(case, message) if purpose == 'seal' else _doubt(edition, purpose)\n",
     ),
     _one(
         "foreign-object-taken-as-ours",
-        "core/progress.py",
+        "core/sending/progress.py",
         "    if fact.size == progress.fact.size and seen.crc64nvme is not None and same:\n",
         "    if seen.crc64nvme is not None:\n",
     ),
     _one(
         "latest-not-read-again",
-        "core/runs.py",
+        "core/sending/runs.py",
         "            series.latest_known = False\n",
         "            pass\n",
     ),
     _one(
         "safe-kept-in-the-ledger-as-on-its-way",
-        "core/editions.py",
+        "core/sending/editions.py",
         "        notes.ledger.append(memory.forget_edition(save_id))\n",
         "",
     ),
     _one(
         "pins-never-let-go",
-        "core/editions.py",
+        "core/sending/editions.py",
         '        errand = Errand("unpin", edition.checkpoint, edition.save_id)\n'
         "        self.unpins[errand] = Unpin(errand)\n",
         "",
     ),
     _one(
         "begun-uploads-left-behind",
-        "core/leftovers.py",
+        "core/sending/leftovers.py",
         "            self.garbage[_errand(begun)] = begun\n"
         "            notes.ledger.append(memory.garbage_row(begun))\n",
         "            pass\n",

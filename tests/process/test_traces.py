@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core.documents import Pointers
-from ckptsyncd.core.manifest import Manifest, decode
+from ckptsyncd.core.records.documents import Pointers
+from ckptsyncd.core.records.manifest import Manifest, decode
 from tests.process.conftest import Start
 from tests.process.program import Program, command, until
 from tests.traces.player import NAMES, Player, Row

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ckptsyncd.checksum import crc64nvme
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import Pointer, Pointers
 from ckptsyncd.core.facts import FileFact, IfAbsent, Listing
-from ckptsyncd.core.manifest import Manifest, StoredFile, Writer, encode
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Pointer, Pointers
+from ckptsyncd.core.records.manifest import Manifest, StoredFile, Writer, encode
 from ckptsyncd.recover.patience import Pace
 from ckptsyncd.stores.memory import BytesBody
 

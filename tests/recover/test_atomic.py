@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core.documents import Pointer
-from ckptsyncd.core.manifest import Manifest
+from ckptsyncd.core.records.documents import Pointer
+from ckptsyncd.core.records.manifest import Manifest
 from ckptsyncd.recover.request import RestoreRequest, Silence, Step
 from ckptsyncd.recover.restore import restore
 from ckptsyncd.stores.memory import MemoryStore

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import Claim, Latest
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Claim, Latest
 from ckptsyncd.errors import Again, NoCheckpoint, NothingVerifies, Refused, StoreError, UsageError
 from ckptsyncd.recover.await_first import pause_seconds
 from ckptsyncd.recover.catalog import read_catalog

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core.manifest import Manifest
+from ckptsyncd.core.records.manifest import Manifest
 from ckptsyncd.errors import NoCheckpoint, NothingVerifies
 from ckptsyncd.recover.comeback import MARKER, come_back
 from ckptsyncd.recover.request import Silence

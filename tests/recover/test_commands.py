@@ -15,7 +15,7 @@ from ckptsyncd.cli.bars import Bars, bar, progress_line
 from ckptsyncd.cli.list import command as list_command
 from ckptsyncd.cli.restore import command as restore_command
 from ckptsyncd.cli.verify import command as verify_command
-from ckptsyncd.core import names
+from ckptsyncd.core.records import names
 from ckptsyncd.errors import CkptsyncdError, NoCheckpoint, NothingVerifies, UsageError
 from ckptsyncd.stores.volume.store import VolumeStore
 from tests.recover import bench

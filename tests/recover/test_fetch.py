@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core.manifest import StoredFile
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.errors import Again, CkptsyncdError, Refused
 from ckptsyncd.recover.assembly import Assembly
 from ckptsyncd.recover.crew import each

@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ckptsyncd.checksum import crc64nvme
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import Pointer
 from ckptsyncd.core.facts import ObjectFact
-from ckptsyncd.core.manifest import MAX_FILES, Manifest, StoredFile, Writer
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Pointer
+from ckptsyncd.core.records.manifest import MAX_FILES, Manifest, StoredFile, Writer
 from ckptsyncd.errors import CkptsyncdError, NothingVerifies, PathRefused
 from ckptsyncd.recover.catalog import read_catalog
 from ckptsyncd.recover.plan import Folds, check_names

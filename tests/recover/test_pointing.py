@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import Pointer
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Pointer
 from ckptsyncd.recover.request import RestoreRequest, RestoreResult
 from ckptsyncd.recover.restore import restore
 from ckptsyncd.stores.memory import MemoryStore

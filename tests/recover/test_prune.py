@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import Claim, Latest, Pointer, Tombstone
-from ckptsyncd.core.manifest import Manifest, StoredFile
-from ckptsyncd.core.retention import Retention
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Claim, Latest, Pointer, Tombstone
+from ckptsyncd.core.records.manifest import Manifest, StoredFile
+from ckptsyncd.core.rules.retention import Retention
 from ckptsyncd.errors import Again, NoCheckpoint, UsageError
 from ckptsyncd.recover.catalog import read_catalog
 from ckptsyncd.recover.clear import STONE_SECONDS

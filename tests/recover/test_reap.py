@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import Claim, Epoch
 from ckptsyncd.core.facts import Piece
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Claim, Epoch
 from ckptsyncd.recover.gait import Gait
 from ckptsyncd.recover.reap import DEAD_SECONDS, Reaped, reap
 from ckptsyncd.stores.memory import BytesBody, MemoryStore

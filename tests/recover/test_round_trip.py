@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core.documents import Restorations
 from ckptsyncd.core.facts import Listing
+from ckptsyncd.core.records.documents import Restorations
 from ckptsyncd.recover.request import RestoreRequest
 from ckptsyncd.recover.restore import restore
 from ckptsyncd.stores.memory import MemoryStore

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core import names
 from ckptsyncd.core.facts import ObjectFact
-from ckptsyncd.core.manifest import StoredFile
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.errors import NoCheckpoint, Refused, UsageError
 from ckptsyncd.recover.verify import Level, VerifyRequest, chosen, verify
 from ckptsyncd.stores.faulty import Fault, FaultyStore

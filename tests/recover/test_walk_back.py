@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core import names
-from ckptsyncd.core.documents import Restorations
 from ckptsyncd.core.facts import ObjectFact
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Restorations
 from ckptsyncd.errors import (
     Again,
     CkptsyncdError,

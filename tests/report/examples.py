@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ckptsyncd.core.drain_report import DrainReport, LeftBehind
-from ckptsyncd.core.drain_view import DrainPlanView, PlannedView, WouldFit
+from ckptsyncd.core.draining.drain_report import DrainReport, LeftBehind
+from ckptsyncd.core.draining.drain_view import DrainPlanView, PlannedView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.snapshot import CheckpointView, RecoveryPoint, Snapshot, SourceView
 from ckptsyncd.report.status_json import DaemonView

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from ckptsyncd.core.drain_report import DrainReport
-from ckptsyncd.core.drain_view import DrainPlanView, WouldFit
+from ckptsyncd.core.draining.drain_report import DrainReport
+from ckptsyncd.core.draining.drain_view import DrainPlanView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.snapshot import RecoveryPoint, Snapshot, SourceView, StoreCalls
 from ckptsyncd.report.latency import BOUNDS, Histogram

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckptsyncd.core.drain_view import DrainPlanView, PlannedView, WouldFit
+from ckptsyncd.core.draining.drain_view import DrainPlanView, PlannedView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.snapshot import Snapshot, SourceView
 from ckptsyncd.report.status import lines, summary

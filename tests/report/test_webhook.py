@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ckptsyncd.core.drain_report import DrainReport
+from ckptsyncd.core.draining.drain_report import DrainReport
 from ckptsyncd.core.facts import Instant, Notice
 from ckptsyncd.core.moves import DaemonMoved, Said
 from ckptsyncd.report.webhook import MOST_WAITING, Webhook

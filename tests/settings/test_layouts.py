@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core.layouts import Layout, Marker
+from ckptsyncd.core.seeing.layouts import Layout, Marker
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings import load
 from ckptsyncd.settings.layouts import KEYS, Layouts

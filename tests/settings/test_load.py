@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings import BY_NAME, DEFINITIONS, GROUPS, Loaded, Settings, load, load_places
 from ckptsyncd.settings.gather import Given

@@ -6,8 +6,8 @@ import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ckptsyncd.core.memory import TABLES, Recalled, recall
 from ckptsyncd.core.orders import Forget, LedgerOrder, Remember
+from ckptsyncd.core.records.memory import TABLES, Recalled, recall
 
 Rows = dict[tuple[str, str], str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from ckptsyncd.core import names
+from ckptsyncd.core.records import names
 from ckptsyncd.core.view import snapshot
 from tests.simulation.daemon import Daemon
 from tests.simulation.disk import Inode

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ckptsyncd.checksum import crc64nvme
-from ckptsyncd.core import names
 from ckptsyncd.core.brain import Brain
-from ckptsyncd.core.documents import Claim, Epoch, Latest, Pointers
-from ckptsyncd.core.manifest import Manifest, StoredFile, decode
-from ckptsyncd.core.memory import SafeRow
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Claim, Epoch, Latest, Pointers
+from ckptsyncd.core.records.manifest import Manifest, StoredFile, decode
+from ckptsyncd.core.records.memory import SafeRow
 from ckptsyncd.stores.memory import MemoryStore
 from tests.simulation.disk import PretendDisk
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from ckptsyncd.core.facts import Limits
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rules.policy import Policy
 from tests.simulation.trainer import STYLES
 
 S3 = Limits(1, 1000, 1000, 100_000)

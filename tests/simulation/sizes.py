@@ -20,7 +20,6 @@ from ckptsyncd.core.facts import (
     ObjectFact,
     Receipt,
 )
-from ckptsyncd.core.manifest import Manifest, decode
 from ckptsyncd.core.messages import (
     Deleted,
     Failed,
@@ -36,7 +35,8 @@ from ckptsyncd.core.messages import (
     UploadBegun,
     UploadsListed,
 )
-from ckptsyncd.core.names import MANIFESTS
+from ckptsyncd.core.records.manifest import Manifest, decode
+from ckptsyncd.core.records.names import MANIFESTS
 
 #: Every content has this checksum: nothing is really sent.
 CHECKSUM = 7

@@ -19,7 +19,7 @@ from ckptsyncd.core import orders
 from ckptsyncd.core.facts import Limits, Notice
 from ckptsyncd.core.messages import Failed, Noticed, StopRequested, Withdrawn
 from ckptsyncd.core.moves import Said
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.rules.policy import Policy
 from tests.core.exhaustive import MOST, Save, best, worth
 from tests.simulation.link import MIB, S3, STREAM, Night
 

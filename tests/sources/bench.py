@@ -7,9 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
+from ckptsyncd.core.draining.notices import NoticeMessage, Source
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.messages import Noticed, SourceHeard, Withdrawn
-from ckptsyncd.core.notices import NoticeMessage, Source
 from ckptsyncd.edge.clock import FakeClock
 from ckptsyncd.edge.notices import Ear
 from ckptsyncd.sources.pretend.server import PretendedMetadata

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from ckptsyncd.core import deadlines
-from ckptsyncd.core.deadlines import Allowance, Basis, Remaining, remaining, stop_seconds
+from ckptsyncd.core.draining import deadlines
+from ckptsyncd.core.draining.deadlines import Allowance, Basis, Remaining, remaining, stop_seconds
 
 NOW = 1_750_000_000.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import queue
 import threading
 
+from ckptsyncd.core.draining.notices import Announcement, NoticeMessage, Poll
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import Noticed, SourceHeard
-from ckptsyncd.core.notices import Announcement, NoticeMessage, Poll
 from ckptsyncd.edge.clock import FakeClock
 from ckptsyncd.edge.notices import Notices
 from ckptsyncd.sources.gcp import gcp_keys

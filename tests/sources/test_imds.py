@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ckptsyncd.core.notices import Poll
+from ckptsyncd.core.draining.notices import Poll
 from ckptsyncd.sources.imds import IDENTITY_PATH, LIFE_HEADER, TOKEN_PATH, Imds
 from ckptsyncd.sources.wire import Answer
 from tests.sources.bench import SILENCE_SECONDS, Bench

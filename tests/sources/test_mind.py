@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ckptsyncd.core.ending import OUTLIVED_SECONDS, Ending
+from ckptsyncd.core.draining.ending import OUTLIVED_SECONDS, Ending
 from ckptsyncd.core.facts import Notice
-from ckptsyncd.core.memory import handled_notices, handled_row
 from ckptsyncd.core.orders import Forget, Remember
-from ckptsyncd.core.policy import Policy
+from ckptsyncd.core.records.memory import handled_notices, handled_row
+from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.turn import Notebook
 
 FAR = Notice("azure", "azure:e1", "scheduled", 100_000.0)

@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ckptsyncd.core.deadlines import AWS_SPOT, Allowance
-from ckptsyncd.core.facts import Instant, Notice
-from ckptsyncd.core.messages import Noticed, SourceHeard, Withdrawn
-from ckptsyncd.core.notices import (
+from ckptsyncd.core.draining.deadlines import AWS_SPOT, Allowance
+from ckptsyncd.core.draining.notices import (
     Announcement,
     Heard,
     NoticeMessage,
@@ -18,6 +16,8 @@ from ckptsyncd.core.notices import (
     listened,
     pause_seconds,
 )
+from ckptsyncd.core.facts import Instant, Notice
+from ckptsyncd.core.messages import Noticed, SourceHeard, Withdrawn
 
 WALL = 1_750_000_000.0
 START = Instant(1000.0, WALL)

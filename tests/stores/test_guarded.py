@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ckptsyncd.core.bucket import BucketRule, Location
 from ckptsyncd.core.facts import IfAbsent, ObjectFact
 from ckptsyncd.core.ports import Body
+from ckptsyncd.core.rules.bucket import BucketRule, Location
 from ckptsyncd.errors import Again, Never, PolicyRefused, Refused, StoreError
 from ckptsyncd.stores.guarded import GuardedStore
 from ckptsyncd.stores.memory import BytesBody, MemoryStore

@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from ckptsyncd.core.bucket import BucketRule, Location
+from ckptsyncd.core.rules.bucket import BucketRule, Location
 from ckptsyncd.errors import Never
 from ckptsyncd.stores.azure.wire import Wire
 from ckptsyncd.stores.verdicts import Asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from secrets import token_hex
 
-from ckptsyncd.core.names import OURS
+from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import Gone, Lost, Missing, Never, Refused
 from ckptsyncd.stores.gcs.objects import IF_FREE, Label, Objects
 from ckptsyncd.stores.gcs.parts import Parts

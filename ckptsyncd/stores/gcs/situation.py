@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from requests.models import Response
 
-from ckptsyncd.core.bucket import BucketRule, Location, Provider
-from ckptsyncd.core.regions import SEVERAL
+from ckptsyncd.core.rules.bucket import BucketRule, Location, Provider
+from ckptsyncd.core.rules.regions import SEVERAL
 from ckptsyncd.errors import Never, Refused
 from ckptsyncd.stores.gcs.wire import Wire
 from ckptsyncd.stores.verdicts import Asked

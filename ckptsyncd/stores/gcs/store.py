@@ -17,8 +17,8 @@ from ckptsyncd.core.facts import (
     Piece,
     Receipt,
 )
-from ckptsyncd.core.names import OURS
 from ckptsyncd.core.ports import Body
+from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import Gone, Lost, Missing, Refused
 from ckptsyncd.stores.checks import (
     adds_up,

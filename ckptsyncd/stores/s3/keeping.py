@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 
 from ckptsyncd.core.facts import ObjectFact
-from ckptsyncd.core.names import OURS
 from ckptsyncd.core.ports import Body
+from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import Again, Gone, Missing
 from ckptsyncd.stores.checks import check_sent
 from ckptsyncd.stores.s3.options import S3Options

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
-from ckptsyncd.core.bucket import BucketRule, Location
+from ckptsyncd.core.rules.bucket import BucketRule, Location
 from ckptsyncd.errors import Missing, Never, Refused, StoreError
 from ckptsyncd.stores.s3.faults import status_of
 from ckptsyncd.stores.s3.wire import Params, Wire

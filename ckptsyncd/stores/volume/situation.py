@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ckptsyncd.core.bucket import BucketRule, Location
+from ckptsyncd.core.rules.bucket import BucketRule, Location
 
 
 class VolumeSituation:

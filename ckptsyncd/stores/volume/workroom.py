@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from secrets import token_hex
 
 from ckptsyncd.core.facts import Begun
-from ckptsyncd.core.names import quoted
+from ckptsyncd.core.records.names import quoted
 from ckptsyncd.errors import Gone, Missing
 from ckptsyncd.stores.volume.faults import faults
 from ckptsyncd.stores.volume.naming import Place

@@ -1,0 +1,25 @@
+"""What an answer tells about the speed of the link and of the store."""
+
+from __future__ import annotations
+
+from ckptsyncd.core.draining.rate import Rate
+from ckptsyncd.core.messages import Answer, ObjectStored, PieceStored, Report
+from ckptsyncd.core.orders import Begin, Finish, GetSmall, PutSmall
+from ckptsyncd.core.sending.outstanding import Out, Outstanding
+
+
+def measure(
+    message: Answer | Report, out: Out, now: float, rate: Rate, outstanding: Outstanding
+) -> bool:
+    """Take in how long an order took; return whether it sent bytes of a checkpoint."""
+    if isinstance(message, PieceStored):
+        size, seconds = message.receipt.length, message.seconds
+    elif isinstance(message, ObjectStored) and message.errand.purpose == "whole":
+        size, seconds = message.fact.size, message.seconds
+    else:
+        if isinstance(out.order, PutSmall | GetSmall | Begin | Finish):
+            rate.answered(now - out.since)
+        return False
+    rate.stored(size, seconds, now)
+    outstanding.stored(out, size)
+    return True

@@ -1,0 +1,1 @@
+"""What is written down to last: the remote format's documents and names, the ledger's rows."""

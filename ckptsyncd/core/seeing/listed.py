@@ -1,0 +1,69 @@
+"""The files that an index names: whether all are there, and as large together as it says."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from ckptsyncd.core.facts import FileFact, FileLook
+from ckptsyncd.core.seeing.layouts.base import Layout, fits
+
+#: The named files may hold this much less than the index says: it counts tensors as they were in
+#: memory, and some writers quantise (guessed, as for shapes).
+_SMALLEST_SHARE = 0.9
+
+
+class Seen(Protocol):
+    """A member as the last look found it."""
+
+    @property
+    def rel(self) -> str:
+        """Its path below the checkpoint."""
+        ...
+
+    @property
+    def fact(self) -> FileFact:
+        """What it is."""
+        ...
+
+    @property
+    def look(self) -> FileLook | None:
+        """What a close look found."""
+        ...
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is older than this save."""
+        ...
+
+
+def contradiction(layout: Layout, members: Iterable[Seen]) -> str:
+    """Return how the files differ from what an index among them says, or nothing."""
+    there = {m.rel: m for m in members}
+    for member in there.values():
+        if member.look is not None and member.look.lists:
+            reason = _differs(layout, member, member.look, there)
+            if reason:
+                return f"truncated: {reason}"
+    return ""
+
+
+def _differs(layout: Layout, index: Seen, look: FileLook, there: Mapping[str, Seen]) -> str:
+    folder = posixpath.dirname(index.rel)
+    named = [posixpath.join(folder, name) for name in look.lists]
+    ours = [rel for rel in named if _is_member(layout, rel)]
+    for rel in ours:
+        if rel not in there:
+            return f"{rel} is missing, which {index.rel} names"
+    held = sum(there[rel].fact.size for rel in ours)
+    if len(ours) == len(named) and held < look.lists_bytes * _SMALLEST_SHARE:
+        return f"{index.rel} names files of {look.lists_bytes} bytes, they hold {held}"
+    return ""
+
+
+def _is_member(layout: Layout, rel: str) -> bool:
+    """Return whether a file of this name would count as a part of such a checkpoint at all."""
+    if layout.group:
+        return fits(layout.group, rel)
+    return layout.claims != "flat" or fits(layout.members, rel)

@@ -1,0 +1,352 @@
+"""Is a checkpoint whole? A pure function over what the last look found.
+
+Evidence, strongest first: *explicit* (a user said so), *rename* (it arrived whole under its name),
+*marker* (the file that its framework writes last is newer than all others), *format* (one file,
+nobody writes it, its end mark is there), *shape* (the same files as its siblings, as large),
+*quiet* (nothing open, nothing changed for a while), *copy* (it is rewritten faster than it could
+be uploaded: what is there at this moment is whole, and is copied aside).
+
+Never whole: a file that somebody holds open, that is broken or empty, a numbered set with a number
+missing, an index that names a file that is not there, a checkpoint that files are being removed
+from, a known layout without its marker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ckptsyncd.core.facts import FileFact, FileLook
+from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.seeing.layouts.base import Layout, Marker, fits
+from ckptsyncd.core.seeing.layouts.files import DATA_FILE
+from ckptsyncd.core.seeing.listed import contradiction
+from ckptsyncd.core.seeing.marks import Written, is_asked_for, marks_for, missing_mark
+from ckptsyncd.core.seeing.shapes import Shape, is_same, lacking, shape_of
+
+#: Where no lease tells whether somebody writes: this much longer after the last change (the late
+#: closes that were seen came within 110 ms).
+UNKNOWN_WRITER_SECONDS = 0.25
+#: A matching shape settles after this much quiet (guessed: above the 0.96 s of a throttled copy).
+SHAPE_SECONDS = 1.0
+#: While draining (guessed).
+HASTY_QUIET_SECONDS = 1.0
+HASTY_RANKS_SECONDS = 5.0
+
+_SET = re.compile(r"(.*?)(\d{5,6})-of-(\d{5,6})(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long each kind of evidence has to hold, in seconds."""
+
+    quiet: float
+    ranks: float
+    grace: float
+    shape: float
+    differs: float
+
+    @classmethod
+    def under(cls, policy: Policy, *, hasty: bool) -> Patience:
+        """Return the user's patience, or what is left of it while draining."""
+        quiet, ranks = policy.quiet_seconds, policy.ranks_quiet_seconds
+        differs = policy.shape_wait_seconds
+        if hasty:
+            quiet, ranks = min(quiet, HASTY_QUIET_SECONDS), min(ranks, HASTY_RANKS_SECONDS)
+            differs = min(differs, HASTY_RANKS_SECONDS)
+        return cls(quiet, ranks, policy.grace_seconds, min(SHAPE_SECONDS, quiet), differs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberView(Written):
+    """One file as the last look found it; when its content came, and when it was first seen."""
+
+    fact: FileFact
+    look: FileLook | None = None
+    changed_at: float = 0.0
+    seen_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A checkpoint as a look found it at ``looked_at`` (boot seconds).
+
+    ``changed_at``: when it was last seen to change. ``model``: the shape of its siblings.
+    ``trusted``: the evidence on which this very content settled before, also in an earlier life.
+    ``works``: what lies in it under temporary names. ``is_busy``: one of them was written after
+    everything else.
+    ``is_complete_again``: it was whole before, and everything in it was written anew.
+    ``is_rewritten``: it was seen at rest and written again, without ever settling.
+    """
+
+    name: str
+    layout: Layout
+    members: tuple[MemberView, ...]
+    looked_at: float
+    changed_at: float
+    is_single: bool = False
+    is_arrived: bool = False
+    is_explicit: bool = False
+    trusted: str = ""
+    is_frozen: bool = False
+    works: tuple[FileLook, ...] = ()
+    is_busy: bool = False
+    is_unveiled: bool = False
+    veil: str = ""
+    model: Shape | None = None
+    is_complete_again: bool = False
+    is_rewritten: bool = False
+    is_overdue: bool = False
+    is_torn: bool = False
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """The paths of members that are older than this save."""
+        return tuple(m.fact.path for m in self.members if m.is_stale)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """It is whole, and this is why."""
+
+    evidence: str
+    is_copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """It may be whole at ``until`` by the mere passing of time; ``None``: it needs more."""
+
+    until: float | None
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Somebody holds a file of it open for writing."""
+
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """It is not whole, and nothing suggests that it will be."""
+
+    because: str
+    is_broken: bool = False
+
+
+Verdict = Whole | Waits | Held | Parked
+
+
+def judge(view: View, patience: Patience) -> Verdict:
+    """Return whether the checkpoint is whole, or what is missing."""
+    verdict = (
+        _held(view)
+        or _broken_off(view, patience)
+        or _said_so(view)
+        or _unsure(view, patience)
+        or _ruled_out(view, patience)
+        or _evidence(view, patience)
+    )
+    if isinstance(verdict, Whole) and view.is_torn and verdict.evidence != "explicit":
+        return Whole("copy", is_copy=True)
+    return verdict
+
+
+def _said_so(view: View) -> Verdict | None:
+    if view.is_explicit:
+        return Whole("explicit", is_copy=view.is_torn)
+    return Whole(view.trusted, view.trusted == "copy") if view.trusted else None
+
+
+def _evidence(view: View, patience: Patience) -> Verdict:
+    """Return the strongest evidence that there is, or what the weakest waits for."""
+    if view.is_arrived and not _unmarked(view):
+        return Whole("rename")
+    if view.is_unveiled:
+        return Whole("marker")
+    for marker in view.layout.markers:
+        verdict = _marked(view, marker, patience)
+        if not isinstance(verdict, Whole):
+            return verdict
+    if any(m.seals and is_asked_for(m, view.members) for m in view.layout.markers):
+        return Whole("marker")
+    if view.is_single and _has_end(view.members[0]):
+        return Whole("format")
+    return _patient(view, patience)
+
+
+# What rules it out ------------------------------------------------------------------------------
+
+
+def _held(view: View) -> Held | None:
+    for member in view.members:
+        if member.look is not None and member.look.writer == "open":
+            name = member.look.writer_name
+            return Held(f"{member.rel} is held open for writing" + (f" by {name}" if name else ""))
+    for look in view.works:
+        if look.writer == "open":
+            return Held(f"a temporary file in it is being written: {look.fact.path}")
+    return None
+
+
+def _broken_off(view: View, patience: Patience) -> Verdict | None:
+    reason = _broken(view.members)
+    if not reason:
+        return None
+    end = _still_since(view) + patience.quiet
+    if _doubtful(view) and view.looked_at < end:
+        return Waits(end, reason)
+    return Parked(reason, is_broken=True)
+
+
+def _broken(members: Iterable[MemberView]) -> str:
+    for member in members:
+        fault = member.look.fault if member.look is not None else ""
+        if fault:
+            kind = "" if fault.startswith("unreadable") else "truncated: "
+            return f"{kind}{member.rel}: {fault}"
+        fact = member.fact
+        if fact.kind == "file" and fact.size == 0 and fits(DATA_FILE, fact.path):
+            return f"truncated: {member.rel} is empty"
+    return ""
+
+
+def _ruled_out(view: View, patience: Patience) -> Verdict | None:
+    if view.veil:
+        return Waits(None, f"its framework marks it as unfinished: {view.veil}")
+    if view.is_frozen:
+        return Parked("files of it were removed and nothing was written since")
+    missing = _gap(view.members) or contradiction(view.layout, view.members)
+    if missing:
+        return _or_parked(missing, view, patience)
+    end = view.changed_at + patience.quiet
+    if view.is_busy and view.looked_at < end:
+        return Waits(end, "a temporary file in it is being written")
+    return None
+
+
+def _gap(members: Iterable[MemberView]) -> str:
+    """Return which number of a numbered set (``-00002-of-00004``) is missing, if any is."""
+    sets: dict[tuple[str, int, str], set[int]] = {}
+    for member in members:
+        found = _SET.fullmatch(member.rel)
+        if found is not None and int(found[3]) > 0 and "shard-" not in found[1]:
+            sets.setdefault((found[1], int(found[3]), found[4]), set()).add(int(found[2]))
+    for (start, count, end), numbers in sorted(sets.items()):
+        first = 0 if 0 in numbers else 1
+        for number in range(first, first + count):
+            if number not in numbers:
+                return f"truncated: {start}{number:05d}-of-{count:05d}{end} is missing"
+    return ""
+
+
+def _or_parked(reason: str, view: View, patience: Patience) -> Verdict:
+    """Wait for more while it is young, and give up on it after that."""
+    end = view.changed_at + patience.quiet
+    return Parked(reason) if view.looked_at >= end else Waits(None, reason)
+
+
+# Whether somebody writes ------------------------------------------------------------------------
+
+
+def _doubtful(view: View) -> list[MemberView]:
+    """Return the files of which nobody can tell whether they are being written."""
+    return [m for m in _files(view) if m.look is None or m.look.writer == "unknown"]
+
+
+def _still_since(view: View) -> float:
+    """Return since when nothing changed, as far as was seen: a file that grows sends no event."""
+    return max((view.changed_at, *(member.seen_at for member in _doubtful(view))))
+
+
+def _files(view: View) -> Iterator[MemberView]:
+    return (m for m in view.members if m.fact.kind == "file")
+
+
+def _has_end(member: MemberView) -> bool:
+    look = member.look
+    return look is not None and look.has_end_mark and look.shape == "whole"
+
+
+def _unsure(view: View, patience: Patience) -> Verdict | None:
+    """Wait where no lease tells about writers: long, where no end mark tells either."""
+    doubtful = _doubtful(view)
+    if not doubtful:
+        return None
+    has_ends = all(_has_end(member) for member in doubtful)
+    end = _still_since(view) + (UNKNOWN_WRITER_SECONDS if has_ends else patience.quiet)
+    if view.looked_at >= end:
+        return None
+    return Waits(end, "who writes it cannot be told here: waiting for quiet")
+
+
+# Markers ----------------------------------------------------------------------------------------
+
+
+def _unmarked(view: View) -> bool:
+    asked = (m for m in view.layout.markers if m.seals and is_asked_for(m, view.members))
+    return any(not marks_for(m, view.members) for m in asked)
+
+
+def _marked(view: View, marker: Marker, patience: Patience) -> Verdict:
+    """Return Whole where this marker holds, or what it waits for."""
+    if not is_asked_for(marker, view.members):
+        return Whole("marker")
+    reason = missing_mark(view.layout, view.members)
+    if reason:
+        remedy = f"if it is whole: ckptsyncd commit {view.name}"
+        return _or_parked(f"{reason} ({remedy})", view, patience)
+    mark = max(marks_for(marker, view.members), key=lambda m: (m.event, m.ctime_ns))
+    end = mark.changed_at + patience.grace
+    if view.looked_at >= end:
+        return Whole("marker")
+    if view.stale:
+        return Waits(end, f"{view.stale[0]} is older than this save")
+    if marker.ranks and not _all_ranks(view, marker):
+        return Waits(end, "other ranks may still write their files")
+    return Whole("marker")
+
+
+def _all_ranks(view: View, marker: Marker) -> bool:
+    """Return whether every rank that was ever seen has written its file in this save."""
+    there = {m.rel for m in view.members if fits(marker.ranks, m.rel)}
+    if not there:
+        return True
+    known = {rel for rel in view.model or () if fits(marker.ranks, rel)}
+    return known <= there and (bool(known) or view.is_complete_again)
+
+
+# Patience ---------------------------------------------------------------------------------------
+
+
+def _patient(view: View, patience: Patience) -> Verdict:
+    idle = view.looked_at - view.changed_at
+    fresh = [(m.rel, m.fact) for m in view.members if not m.is_stale]
+    shape = shape_of(view.name, fresh)
+    lacks = lacking(shape, view.model) if view.model is not None else ""
+    fits_model = view.model is not None and is_same(shape, view.model)
+    if fits_model and idle >= patience.shape:
+        return Whole("shape")
+    if _can_copy(view, fits_model=fits_model):
+        return Whole("copy", is_copy=True)
+    quiet = patience.ranks if view.layout.ranked else patience.quiet
+    if lacks:
+        quiet += patience.differs
+    if idle >= quiet:
+        return Whole("quiet, shape differs" if lacks else "quiet")
+    if fits_model:
+        return Waits(view.changed_at + patience.shape, "waiting for quiet")
+    reason = f"its siblings have {lacks}, this one does not yet" if lacks else "waiting for quiet"
+    return Waits(view.changed_at + quiet, reason)
+
+
+def _can_copy(view: View, *, fits_model: bool) -> bool:
+    """Return whether what is there now is a save as a whole, though it is never quiet."""
+    if not (view.is_overdue or view.is_torn):
+        return False
+    if view.is_single:
+        return view.is_rewritten or view.is_complete_again or view.is_torn
+    return fits_model or view.is_complete_again or view.is_rewritten

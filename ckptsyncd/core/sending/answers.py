@@ -1,0 +1,287 @@
+"""Which answer changes what: one function for each purpose that an edition's order can have.
+
+Every function gets the edition (still open), the message, the order that it answers, and the scene.
+What it decides is a change of level in ``edition``; the next orders follow from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ckptsyncd.core.messages import (
+    Answer,
+    Failed,
+    LookedAgain,
+    ObjectSeen,
+    ObjectStored,
+    PieceStored,
+    Pinned,
+    RecordPut,
+    RecordRead,
+    Report,
+    Summed,
+    UploadBegun,
+    UploadsListed,
+)
+from ckptsyncd.core.orders import (
+    Begin,
+    Finish,
+    ListUploads,
+    Order,
+    PutPiece,
+    PutSmall,
+    PutWhole,
+    Stat,
+    Sum,
+)
+from ckptsyncd.core.records import memory
+from ckptsyncd.core.records.manifest import decode
+from ckptsyncd.core.sending import progress
+from ckptsyncd.core.sending.edition import Edition, FileProgress
+from ckptsyncd.core.sending.editions import Editions
+from ckptsyncd.core.sending.upload import Scene, key_for
+from ckptsyncd.core.turn import Notebook
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What an answer is about, and everything that it can touch."""
+
+    editions: Editions
+    edition: Edition
+    order: Order
+    scene: Scene
+    notes: Notebook
+
+
+def hear(case: Case, message: Answer | Report) -> None:
+    """Take in the good answer to one of the edition's orders."""
+    taker = TAKERS.get(message.errand.purpose)
+    if taker is not None:
+        taker(case, message)
+
+
+def _pinned(case: Case, message: Pinned) -> None:
+    if message.error:
+        case.editions.unpinnable(case.edition, message.error, case.notes)
+    elif message.listing != case.edition.listing:
+        case.editions.unpinnable(case.edition, "it changed while it was pinned", case.notes)
+    else:
+        case.edition.pinned = True
+
+
+def _compared(case: Case, message: RecordRead) -> None:
+    progress.rival_read(case.edition, message.data)
+    _adopt(case)
+
+
+def _summed(case: Case, message: Summed) -> None:
+    # The same save may have come back as other files meanwhile.
+    if isinstance(case.order, Sum) and case.order.listing == case.edition.listing:
+        case.edition.sums[message.errand.path] = message.crc64nvme
+        _adopt(case)
+
+
+def _adopt(case: Case) -> None:
+    """Call the content safe if all its checksums are known and are the rival's."""
+    rival = case.edition.rival
+    if (
+        rival is not None
+        and progress.is_summed(case.edition)
+        and progress.equals_rival(case.edition)
+    ):
+        case.editions.became_safe(case.edition, rival, case.notes)
+
+
+def _claimed(case: Case, message: RecordPut) -> None:
+    if _is_moot(case, message):
+        return
+    case.edition.claimed = "yes"
+    case.editions.claimed(case.edition, case.scene)
+
+
+def _is_moot(case: Case, message: RecordPut | RecordRead) -> bool:
+    """Return whether an answer about a claim is about another number, or comes too late."""
+    return message.errand.index != case.edition.number or case.edition.claimed == "yes"
+
+
+def _claim_read(case: Case, message: RecordRead) -> None:
+    if _is_moot(case, message):
+        return
+    taken = case.edition.number
+    if progress.was_pruned(case.edition, message.data):
+        case.editions.pruned_before(case.edition, case.notes)
+    elif progress.claim_read(case.edition, message.data):
+        case.editions.renumber(case.edition, case.notes)
+        case.edition.rivals = (taken,)
+    elif case.edition.claimed == "yes":
+        case.editions.claimed(case.edition, case.scene)
+    else:
+        case.editions.unclaimed(case.edition, case.notes)
+
+
+def _confirmed(case: Case, message: RecordRead) -> None:
+    if message.errand.index == case.edition.source:
+        is_there = message.data is not None
+        case.editions.confirmed(case.edition, case.scene, is_there=is_there)
+
+
+def _begun(case: Case, message: UploadBegun) -> None:
+    waiting = case.edition.files.get(message.errand.path)
+    if waiting is None or waiting.begun is not None or message.begun.key != waiting.key:
+        case.editions.leftovers.abandon(message.begun, case.notes)
+        return
+    progress.begin(waiting, message.begun)
+    case.notes.ledger.append(
+        memory.upload_row(case.edition.save_id, message.errand.path, message.begun)
+    )
+
+
+def _piece(case: Case, message: PieceStored) -> None:
+    path = message.errand.path
+    waiting = case.edition.files.get(path)
+    if waiting is None or not isinstance(case.order, PutPiece):
+        return
+    # A late answer about an upload that was begun anew says nothing about the new one.
+    if case.order.begun == waiting.begun and progress.piece_stored(waiting, message):
+        row = memory.piece_row(case.edition.save_id, path, waiting.nonce, message.receipt)
+        case.notes.ledger.append(row)
+
+
+def _stored(case: Case, message: ObjectStored) -> None:
+    waiting = case.edition.files.get(message.errand.path)
+    if waiting is None or message.fact.key != waiting.key:
+        return
+    wrong = progress.object_stored(case.edition, waiting, message, case.scene.policy.node)
+    if wrong:
+        waiting.restart()
+        waiting.nonce = case.editions.next_nonce()
+        waiting.salts += 1
+        waiting.key = key_for(case.edition, waiting.fact.path, case.scene, waiting.salts)
+        case.notes.said("file.wrong", ("path", waiting.fact.path), ("text", wrong))
+    else:
+        _remember_stored(case.edition, message.errand.path, case.notes)
+
+
+def _remember_stored(edition: Edition, path: str, notes: Notebook) -> None:
+    notes.ledger.append(memory.forget_upload(edition.save_id, path))
+    notes.ledger.append(memory.object_row(edition.save_id, edition.stored[path]))
+
+
+def _seen(case: Case, message: ObjectSeen) -> None:
+    path = message.errand.path
+    waiting = case.edition.files.get(path)
+    if waiting is None or not isinstance(case.order, Stat) or case.order.key != waiting.key:
+        return
+    before = waiting.begun
+    is_stored = progress.object_seen(case.edition, waiting, message, case.scene)
+    if is_stored:
+        _remember_stored(case.edition, path, case.notes)
+    elif waiting.begun is None:
+        waiting.nonce = case.editions.next_nonce()
+    # Whoever stored it: what was begun is finished or in vain.
+    if before is not None and (is_stored or waiting.begun is None):
+        case.editions.leftovers.abandon(before, case.notes)
+
+
+def _strays_listed(case: Case, message: UploadsListed) -> None:
+    waiting = case.edition.files.get(message.errand.path)
+    if waiting is not None and isinstance(case.order, ListUploads):
+        waiting.has_stray = False
+        case.editions.drop_strays(message.uploads, case.order.prefix, case.notes)
+
+
+def _looked_again(case: Case, message: LookedAgain) -> None:
+    if message.errand.index != case.edition.number:
+        return
+    difference = message.difference
+    if difference:
+        case.editions.voided(case.edition, difference, case.notes)
+    else:
+        case.edition.looked = True
+
+
+def _sealed(case: Case, message: RecordPut) -> None:
+    if isinstance(case.order, PutSmall) and message.errand.index == case.edition.number:
+        case.edition.sealed = "yes"
+        case.editions.became_safe(case.edition, decode(case.order.data), case.notes)
+
+
+def _manifest_read(case: Case, message: RecordRead) -> None:
+    if message.errand.index != case.edition.number:
+        return
+    data = message.data
+    manifest = progress.manifest_read(case.edition, data, case.scene.nonce)
+    if manifest is not None:
+        case.editions.became_safe(case.edition, manifest, case.notes)
+    elif data is not None:
+        case.editions.renumber(case.edition, case.notes)
+
+
+TAKERS: dict[str, Callable[[Case, Any], None]] = {
+    "pin": _pinned,
+    "compare": _compared,
+    "sum": _summed,
+    "claim": _claimed,
+    "read claim": _claim_read,
+    "confirm": _confirmed,
+    "begin": _begun,
+    "list strays": _strays_listed,
+    "piece": _piece,
+    "finish": _stored,
+    "whole": _stored,
+    "stat": _seen,
+    "look again": _looked_again,
+    "seal": _sealed,
+    "read manifest": _manifest_read,
+}
+
+
+def failed(case: Case, message: Failed, now: float) -> None:
+    """Take in that one of the edition's orders failed: doubt, begin anew, park, or just wait."""
+    editions, edition = case.editions, case.edition
+    purpose, kind = message.errand.purpose, message.kind
+    unsure = message.ambiguous or kind == "lost"
+    if kind == "changed":
+        editions.voided(edition, message.text, case.notes)
+    elif kind in ("never", "local") or (kind == "missing" and purpose != "compare"):
+        long = 10.0 if kind == "never" else 1.0
+        until = now + long * editions.policy.parked_seconds
+        editions.parked(edition, message.text, until, case.notes)
+    elif purpose in ("claim", "seal") and unsure:
+        if message.errand.index == edition.number:
+            _doubt(edition, purpose)
+    else:
+        _file_failed(case, message)
+
+
+def _doubt(edition: Edition, purpose: str) -> None:
+    if purpose == "seal":
+        edition.sealed = "doubt"
+    elif edition.claimed != "yes":
+        edition.claimed = "doubt"
+
+
+def _file_failed(case: Case, message: Failed) -> None:
+    edition, order = case.edition, case.order
+    waiting = edition.files.get(message.errand.path)
+    if waiting is None or not _is_about(order, waiting):
+        if isinstance(order, Begin) and message.ambiguous:
+            case.editions.leftovers.look_for_stray(order.key, case.notes)
+        return
+    before = waiting.begun
+    progress.file_failed(waiting, message)
+    if before is not None and waiting.begun is None:
+        waiting.nonce = case.editions.next_nonce()
+        case.notes.ledger.append(memory.forget_upload(edition.save_id, waiting.fact.path))
+
+
+def _is_about(order: Order, waiting: FileProgress) -> bool:
+    """Return whether an order was about the upload as it is now, and not about an earlier one."""
+    if isinstance(order, PutPiece | Finish):
+        return order.begun == waiting.begun
+    if isinstance(order, Begin | PutWhole | Stat):
+        return order.key == waiting.key
+    return True

@@ -1,0 +1,27 @@
+"""Is a local content that of a committed edition? Sizes first, then checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ckptsyncd.core.facts import FileFact, Listing
+from ckptsyncd.core.records.manifest import Manifest, StoredFile
+
+
+def _outline(item: FileFact | StoredFile) -> tuple[str, str, int, str | None]:
+    return (item.path, item.kind, item.size if item.kind == "file" else 0, item.target)
+
+
+def same_outline(listing: Listing, manifest: Manifest) -> bool:
+    """Return whether both have the same paths, kinds, sizes and link targets."""
+    ours = {_outline(fact) for fact in listing.files}
+    return ours == {_outline(stored) for stored in manifest.files}
+
+
+def same_sums(sums: Mapping[str, int], manifest: Manifest) -> bool:
+    """Return whether every regular file of the manifest has the checksum in ``sums``."""
+    return all(
+        sums.get(stored.path) == stored.crc64nvme
+        for stored in manifest.files
+        if stored.kind == "file"
+    )
