@@ -20,7 +20,6 @@ from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import (
     Answer,
     Failed,
-    KeysListed,
     Message,
     Noticed,
     Probed,
@@ -34,9 +33,7 @@ from ckptsyncd.core.messages import (
     TrainerEnded,
     TrainerTold,
     Unpinned,
-    UploadAbandoned,
     UploadBegun,
-    UploadsListed,
     Withdrawn,
 )
 from ckptsyncd.core.orders import (
@@ -294,19 +291,11 @@ class Brain:
         if isinstance(message, Probed):
             self.wishes.limits, self.description = message.limits, message.description
             self.editions.leftovers.store_can(message.limits, notes)
-        elif isinstance(message, KeysListed):
-            self.editions.list_catalog(message.keys, notes)
-        elif isinstance(message, UploadsListed):
-            self.editions.drop_strays(message.uploads, message.errand.path, notes)
-        elif isinstance(message, UploadAbandoned):
-            self.editions.leftovers.abandoned(message.errand, notes)
-        elif isinstance(message, Unpinned):
-            # Unless the same files were pinned and let go of again meanwhile.
-            if self.editions.unpins.get(message.errand) is order:
-                del self.editions.unpins[message.errand]
-        elif isinstance(message, UploadBegun):
-            self.editions.leftovers.abandon(message.begun, notes)
-        elif self.beside.hear(message, self.runs) or self.drain.sent(message.errand):
+        elif (
+            answers.hear_beside(self.editions, message, order, notes)
+            or self.beside.hear(message, self.runs)
+            or self.drain.sent(message.errand)
+        ):
             return
         elif isinstance(message, RecordRead | RecordPut) and not message.errand.save_id:
             self.runs.hear(message, getattr(order, "data", b""), now, notes)
@@ -375,9 +364,9 @@ class Brain:
             self.eyes.committed(manifest.checkpoint, listing)
             self.runs.saw_commit(manifest, notes)
         editions.void, editions.refused, editions.committed = [], [], []
-        if editions.catalogued and self.eyes.scanned_once:
+        if editions.catalog.is_known and self.eyes.scanned_once:
             self._forget_absent(notes)
-        if editions.catalogued and self.eyes.scanned_once and self.recalled.editions:
+        if editions.catalog.is_known and self.eyes.scanned_once and self.recalled.editions:
             awaited = {view.checkpoint for view in self.eyes.views()}
             editions.drop_recalled(awaited, notes)
 

@@ -10,13 +10,14 @@ from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.lifecycle import State
 from ckptsyncd.core.orders import Remember
 from ckptsyncd.core.records import memory, names
+from ckptsyncd.core.records.manifest import Manifest, encode
 from ckptsyncd.core.records.memory import EditionRow, Recalled, SafeRow
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.sightings import Settled
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.turn import Notebook
-from tests.core.parts import NOW, begun, fact, manifest, scene, settled
+from tests.core.parts import NOW, begun, fact, manifest, scene, settled, stored
 
 A = settled()
 SAVE = A.listing.save_id()
@@ -28,6 +29,16 @@ def editions(recalled: Recalled | None = None, backlog: str = "newest") -> Editi
     made = Editions(Policy(backlog=backlog), "me", recalled or Recalled())
     made.list_catalog((), Notebook())
     return made
+
+
+def list_and_confirm(
+    all_of_them: Editions, keys: tuple[str, ...], notes: Notebook | None = None
+) -> None:
+    """Take in the store's listing, with every manifest as the ledger has it."""
+    notes = notes or Notebook()
+    all_of_them.list_catalog(keys, notes)
+    for checkpoint, row in list(all_of_them.catalog.unconfirmed.items()):
+        all_of_them.confirm_safe(checkpoint, encode(row.manifest), notes)
 
 
 def take(all_of_them: Editions, what: Settled, now: Instant = NOW) -> Edition | None:
@@ -220,7 +231,7 @@ def test_a_content_is_compared_with_what_it_may_be(
     all_of_them = editions(Recalled())
     all_of_them.recalled = recalled
     keys = tuple(names.manifest_key("run/a.ckpt", number) for number in committed)
-    all_of_them.list_catalog(keys, Notebook())
+    list_and_confirm(all_of_them, keys)
     edition = take(all_of_them, A)
     assert edition is not None
     assert edition.rivals == rivals
@@ -234,7 +245,7 @@ def test_a_content_that_settled_before_the_store_answered_is_compared_afterwards
     assert one is not None
     assert two is not None
     keys = (names.manifest_key("run/a.ckpt", 3), names.manifest_key("run/b", 1))
-    all_of_them.list_catalog(keys, Notebook())
+    list_and_confirm(all_of_them, keys)
     assert (one.state, one.number, two.rivals) == ("safe", 3, (1,))
 
 
@@ -272,7 +283,7 @@ def test_an_older_save_never_replaces_a_newer_one_as_safe() -> None:
     commit(all_of_them, new, 2)
     commit(all_of_them, old, 1)
     assert all_of_them.safe["run/a.ckpt"].manifest.edition == 2
-    assert all_of_them.catalog["run%2Fa.ckpt"] == {1, 2}
+    assert all_of_them.catalog.of("run/a.ckpt") == {1, 2}
 
 
 def test_what_changed_under_us_is_looked_at_again() -> None:
@@ -315,9 +326,42 @@ def test_the_ledger_is_believed_only_with_the_store(committed: tuple[int, ...]) 
     all_of_them = Editions(Policy(), "me", safe_row(3))
     notes = Notebook()
     keys = tuple(names.manifest_key("run/a.ckpt", number) for number in committed)
-    all_of_them.list_catalog(keys, notes)
+    list_and_confirm(all_of_them, keys, notes)
     assert ("run/a.ckpt" in all_of_them.safe) == (3 in committed)
     assert (notes.ledger == []) == (3 in committed)
+
+
+NAME = "run/a.ckpt"
+STORED = manifest(edition=3, save_id=SAVE)
+RECOMMITTED = replace(STORED, committed_at=9.0, files=(stored(key="run/a.ckpt@3.salt"),))
+OTHERS = replace(STORED, files=(stored(crc64nvme=7),))
+
+READ: list[tuple[str, bytes | None, Manifest | None]] = [
+    ("as the ledger has it", encode(STORED), STORED),
+    ("nothing", None, None),
+    ("rubbish", b"\0", None),
+    ("the same content again", encode(RECOMMITTED), RECOMMITTED),
+    ("another content", encode(OTHERS), None),
+]
+
+
+@pytest.mark.parametrize(("what", "data", "safe"), READ, ids=[row[0] for row in READ])
+def test_a_number_in_the_store_is_not_yet_our_commit(
+    what: str, data: bytes | None, safe: Manifest | None
+) -> None:
+    """Whoever emptied the bucket and used the number again did not make our content safe."""
+    del what
+    all_of_them = Editions(Policy(), "me", safe_row(3))
+    edition = take(all_of_them, A)
+    all_of_them.list_catalog((names.manifest_key(NAME, 3),), Notebook())
+    assert (all_of_them.safe, all_of_them.catalog.is_known) == ({}, False)
+    notes = Notebook()
+    all_of_them.confirm_safe(NAME, data, notes)
+    row = all_of_them.safe.get(NAME)
+    assert edition is not None
+    assert all_of_them.catalog.is_known
+    assert (row and row.manifest, edition.state) == (safe, "safe" if safe else "settled")
+    assert (memory.forget_safe(NAME) in notes.ledger) == (safe is None)
 
 
 def test_a_former_daemons_pins_are_gone_on_with_or_let_go() -> None:

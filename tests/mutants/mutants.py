@@ -162,11 +162,20 @@ class Scanner:
             ),
         ),
     ),
-    _one(
+    Mutant(
         "safe-by-the-ledger-alone",
-        "core/sending/editions.py",
-        "            if row.manifest.edition in self.catalog.get(names.quoted(checkpoint), ()):\n",
-        "            if True:\n",
+        (
+            (
+                "core/sending/editions.py",
+                "        row = self.catalog.read(checkpoint, data)\n",
+                "        row = self.catalog.unconfirmed.pop(checkpoint)\n",
+            ),
+            (
+                "core/sending/catalog.py",
+                "            if row.manifest.edition in self.of(checkpoint):\n",
+                "            if True:\n",
+            ),
+        ),
     ),
     _one(
         "number-used-again-after-a-void",

@@ -13,6 +13,7 @@ from typing import Any
 from ckptsyncd.core.messages import (
     Answer,
     Failed,
+    KeysListed,
     LookedAgain,
     ObjectSeen,
     ObjectStored,
@@ -22,6 +23,8 @@ from ckptsyncd.core.messages import (
     RecordRead,
     Report,
     Summed,
+    Unpinned,
+    UploadAbandoned,
     UploadBegun,
     UploadsListed,
 )
@@ -38,7 +41,7 @@ from ckptsyncd.core.orders import (
 )
 from ckptsyncd.core.records import memory
 from ckptsyncd.core.records.manifest import decode
-from ckptsyncd.core.sending import progress
+from ckptsyncd.core.sending import catalog, progress
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.upload import Scene, key_for
@@ -237,6 +240,29 @@ TAKERS: dict[str, Callable[[Case, Any], None]] = {
     "seal": _sealed,
     "read manifest": _manifest_read,
 }
+
+
+def hear_beside(
+    editions: Editions, message: Answer | Report, order: Order, notes: Notebook
+) -> bool:
+    """Take in an answer that concerns no open edition; return whether it was one of ours."""
+    if isinstance(message, KeysListed):
+        editions.list_catalog(message.keys, notes)
+    elif isinstance(message, RecordRead) and message.errand.purpose == catalog.PURPOSE:
+        editions.confirm_safe(message.errand.checkpoint, message.data, notes)
+    elif isinstance(message, UploadsListed):
+        editions.drop_strays(message.uploads, message.errand.path, notes)
+    elif isinstance(message, UploadAbandoned):
+        editions.leftovers.abandoned(message.errand, notes)
+    elif isinstance(message, UploadBegun):
+        editions.leftovers.abandon(message.begun, notes)
+    elif isinstance(message, Unpinned):
+        # Unless the same files were pinned and let go of again meanwhile.
+        if editions.unpins.get(message.errand) is order:
+            del editions.unpins[message.errand]
+    else:
+        return False
+    return True
 
 
 def failed(case: Case, message: Failed, now: float) -> None:

@@ -12,23 +12,21 @@ from dataclasses import dataclass, field
 from ckptsyncd.core.facts import Begun, Instant, Listing
 from ckptsyncd.core.lifecycle import State
 from ckptsyncd.core.orders import Begin, Errand, Order, Unpin
-from ckptsyncd.core.records import memory, names
+from ckptsyncd.core.records import memory
 from ckptsyncd.core.records.manifest import Manifest, StoredFile
 from ckptsyncd.core.records.memory import EditionRow, Recalled, SafeRow
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.sightings import Settled
 from ckptsyncd.core.sending import progress
+from ckptsyncd.core.sending.catalog import Catalog
 from ckptsyncd.core.sending.edition import Edition, is_overwritten
+from ckptsyncd.core.sending.giving_way import outrun
 from ckptsyncd.core.sending.leftovers import Leftovers
 from ckptsyncd.core.sending.upload import Scene
 from ckptsyncd.core.turn import Notebook
 
 #: So many editions that were superseded or vanished are kept for status (guessed).
 KEPT_FOR_STATUS = 20
-
-#: A checkpoint that could not begin for so long gives way to a newer one: the link is the limit.
-#: With a free hand an edition begins within milliseconds (guessed).
-SUPERSEDED_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -42,8 +40,7 @@ class Editions:
     safe: dict[str, SafeRow] = field(default_factory=dict)
     safe_since: dict[str, float] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
-    catalog: dict[str, set[int]] = field(default_factory=dict)
-    catalogued: bool = False
+    catalog: Catalog = field(default_factory=Catalog)
     aside: list[Edition] = field(default_factory=list)
     leftovers: Leftovers = field(default_factory=Leftovers)
     unpins: dict[Errand, Unpin] = field(default_factory=dict)
@@ -72,7 +69,8 @@ class Editions:
         edition.state = "writing"
         notes.moved(edition, "settled", f"whole: {settled.evidence}")
         if self.policy.backlog == "newest" and not settled.found:
-            self._supersede(edition.series, now.boot, notes)
+            for other, reason in list(outrun(self.open.values(), edition.series, now.boot)):
+                self._drop(other, notes, "superseded", reason)
 
     def _replaces(self, edition: Edition, notes: Notebook) -> bool:
         """Make room for a new content of the same name; return whether it is new at all."""
@@ -85,19 +83,6 @@ class Editions:
                 self.voided(other, "written again in place while it was uploaded", notes)
         return True
 
-    def _supersede(self, series: str, now: float, notes: Notebook) -> None:
-        """Give up what waits behind a newer save; they may settle in any order after a pause."""
-        waiting = [
-            edition
-            for edition in self.open.values()
-            if edition.state == "settled" and not edition.began and edition.series == series
-        ]
-        for other in waiting:
-            newer = next((edition for edition in waiting if edition.is_newer_than(other)), None)
-            waited = now - other.settled_at >= SUPERSEDED_SECONDS
-            if newer is not None and waited and not other.settled.found:
-                self._drop(other, notes, "superseded", f"{newer.checkpoint} goes first")
-
     def _rivals(self, edition: Edition) -> tuple[int, ...]:
         """Return the committed editions whose content this one may be, newest first.
 
@@ -105,7 +90,7 @@ class Editions:
         ledger may have missed. Where it is known what is safe of this name: what was committed
         since, and that one itself if it has the same sizes and times (it was brought here again).
         """
-        committed = self.catalog.get(names.quoted(edition.checkpoint), set())
+        committed = self.catalog.of(edition.checkpoint)
         row, safe = self._row(edition), self.safe.get(edition.checkpoint)
         if row is not None:
             return (row.number,) if row.number in committed else ()
@@ -145,7 +130,7 @@ class Editions:
 
     def next_number(self, checkpoint: str) -> int:
         """Return the lowest edition number of a name that nobody is known to have."""
-        taken = max(self.catalog.get(names.quoted(checkpoint), {0}))
+        taken = max(self.catalog.of(checkpoint), default=0)
         return max(self.numbers.get(checkpoint, 0), taken) + 1
 
     def _row(self, edition: Edition) -> EditionRow | None:
@@ -227,7 +212,7 @@ class Editions:
         """Note that the edition's manifest is in the store: the only way to ``safe``."""
         edition.number = manifest.edition
         edition.manifest = manifest
-        self.catalog.setdefault(names.quoted(edition.checkpoint), set()).add(manifest.edition)
+        self.catalog.add(edition.checkpoint, manifest.edition)
         self._forget(edition, notes)
         if edition.settled_at >= self.safe_since.get(edition.checkpoint, float("-inf")):
             self.safe[edition.checkpoint] = SafeRow(manifest, edition.listing)
@@ -304,7 +289,7 @@ class Editions:
 
     def pruned(self, checkpoint: str, number: int, notes: Notebook) -> None:
         """Note that an edition does not exist in the store any more: it is not safe there."""
-        self.catalog.get(names.quoted(checkpoint), set()).discard(number)
+        self.catalog.discard(checkpoint, number)
         self.numbers[checkpoint] = max(self.numbers.get(checkpoint, 0), number)
         row = self.safe.get(checkpoint)
         if row is not None and row.manifest.edition == number:
@@ -335,20 +320,28 @@ class Editions:
     # Start --------------------------------------------------------------------------------------
 
     def list_catalog(self, keys: tuple[str, ...], notes: Notebook) -> None:
-        """Take in which manifests exist: what the ledger calls safe is, if they say so too."""
-        for key in keys:
-            parsed = names.parse_manifest_key(key)
-            if parsed is not None:
-                self.catalog.setdefault(parsed[0], set()).add(parsed[1])
-        self.catalogued = True
-        for checkpoint, row in self.recalled.safe.items():
-            if row.manifest.edition in self.catalog.get(names.quoted(checkpoint), ()):
-                self.safe[checkpoint] = row
-                self.committed.append((row.manifest, row.listing))
-            else:
-                notes.ledger.append(memory.forget_safe(checkpoint))
-        for edition in list(self.open.values()):
-            self._reconcile(edition, notes)
+        """Take in which manifests exist: nothing else is safe, whatever the ledger says."""
+        for checkpoint in self.catalog.take(keys, self.recalled.safe):
+            notes.ledger.append(memory.forget_safe(checkpoint))
+        self._reconcile_all(notes)
+
+    def confirm_safe(self, checkpoint: str, data: bytes | None, notes: Notebook) -> None:
+        """Take in a manifest that the ledger knows: safe is what it says, if it says the same."""
+        recalled = self.recalled.safe.get(checkpoint)
+        row = self.catalog.read(checkpoint, data)
+        if row is None:
+            notes.ledger.append(memory.forget_safe(checkpoint))
+        else:
+            self.safe[checkpoint] = row
+            self.committed.append((row.manifest, row.listing))
+            if row != recalled:
+                notes.ledger.append(memory.safe_row(row.manifest, row.listing))
+        self._reconcile_all(notes)
+
+    def _reconcile_all(self, notes: Notebook) -> None:
+        if self.catalog.is_known:
+            for edition in list(self.open.values()):
+                self._reconcile(edition, notes)
 
     def _reconcile(self, edition: Edition, notes: Notebook) -> None:
         """Decide what a content that settled before the store answered is to the store."""

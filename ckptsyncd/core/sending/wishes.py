@@ -83,7 +83,7 @@ class Wishes:
     @property
     def is_ready(self) -> bool:
         """Whether the store has told what it can do and which manifests it holds."""
-        return self.limits is not None and self.editions.catalogued
+        return self.limits is not None and self.editions.catalog.is_known
 
     def scene(self, edition: Edition, now: Instant) -> Scene:
         """Return what an edition's next order depends on beside its own progress."""
@@ -143,7 +143,7 @@ class Wishes:
 
     def hands(self, now: Instant, notes: Notebook) -> list[Stream]:
         """Return streams of store orders: the most urgent first, equal shares among series."""
-        if self.limits is None or not self.editions.catalogued:
+        if not self.is_ready:
             return [Stream(0, "", self._start())]
         hasty = self.ending.is_hasty
         return [
@@ -161,7 +161,7 @@ class Wishes:
 
         They need not wait for hands that send large pieces.
         """
-        if self.limits is None or not self.editions.catalogued:
+        if not self.is_ready:
             return
         yield from self._records(now, hasty=True)
         chosen, _ = self.drain.planner.turns(self._ready(now))
@@ -175,8 +175,9 @@ class Wishes:
     def _start(self) -> Iterator[HandOrder]:
         if self.limits is None:
             yield Probe(Errand("probe"))
-        elif not self.editions.catalogued:
+        elif not self.editions.catalog.is_listed:
             yield ListKeys(Errand("catalogue"), MANIFESTS)
+        yield from self.editions.catalog.orders()
 
     def _by_series(self, now: Instant, notes: Notebook) -> list[Stream]:
         queues: dict[str, list[Edition]] = {}
