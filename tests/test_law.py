@@ -59,7 +59,7 @@ MAY_KNOW: dict[str, set[str]] = {
     },
     "cli": {
         "__init__", "app", "check", "client", "core", "demo", "destination", "edge", "formats",
-        "notified", "recover", "report", "residence", "settings", "sources", "stores",
+        "notified", "recover", "report", "residence", "settings", "signals", "sources", "stores",
     },
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ from ckptsyncd.errors import NoCheckpoint
 from ckptsyncd.recover.comeback import come_back
 from ckptsyncd.residence import guarded
 from ckptsyncd.settings import Settings
+from ckptsyncd.signals import held_stops, hold_stops
 
 
 def restored_first(settings: Settings) -> None:
@@ -30,7 +31,10 @@ def restored_first(settings: Settings) -> None:
     Where nothing was ever committed it goes on: a fresh start is right. Raises AlreadyRunning,
     NothingVerifies (checkpoints exist and none is whole: the trainer must not start), and all that
     a restore raises. A signal ends the process; what was fetched is kept for the next start.
+    After it, signals are held again.
     """
+    for number in held_stops():
+        os._exit(128 + number)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda caught, _frame: os._exit(128 + caught))
     locks = lock_root(
@@ -54,6 +58,7 @@ def restored_first(settings: Settings) -> None:
         return
     finally:
         locks.release()
+        hold_stops()
     for result in results:
         for line in summary(result, target):
             click.echo(printable(line), err=True)

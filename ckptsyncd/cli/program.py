@@ -13,6 +13,7 @@ from ckptsyncd import __version__
 from ckptsyncd.cli.lazy import Entry, LazyGroup
 from ckptsyncd.core.words import printable, redacted
 from ckptsyncd.errors import CkptsyncdError
+from ckptsyncd.signals import hold_stops
 
 #: Every command, in the order of ``--help``. The words are those of the command's own file.
 COMMANDS: dict[str, Entry] = {
@@ -38,6 +39,8 @@ COMMANDS: dict[str, Entry] = {
     "demo": Entry("ckptsyncd.cli.demo:command", "Show the whole story in one terminal."),
 }
 _INTERRUPTED = 130
+#: Commands that end in good order when they are asked to.
+_DAEMONS = ("run", "sync")
 
 group = LazyGroup(
     "ckptsyncd",
@@ -74,6 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Errors of ours and of the environment become two lines on stderr: what is wrong, and what to do
     next. Any other exception is a bug: Python prints where, and the exit code is 1.
     """
+    words = sys.argv[1:] if arguments is None else arguments
+    if words and words[0] in _DAEMONS:
+        hold_stops()
     try:
         code = group.main(arguments, prog_name="ckptsyncd", standalone_mode=False)
     except CkptsyncdError as error:

@@ -34,7 +34,7 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
         rate_bytes_per_second=brain.rate.per_second(),
         notice=notice,
         notice_deadline_at=None if deadline is None else deadline + offset,
-        warnings=tuple(brain.runs.warnings.values()),
+        warnings=(*brain.eyes.warnings(), *brain.runs.warnings.values()),
         last_error=brain.trouble.text if brain.trouble.in_a_row else "",
         last_error_count=brain.trouble.in_a_row,
         sources=tuple(SourceView(name, why) for name, why in sorted(brain.ending.blind.items())),

@@ -77,14 +77,18 @@ class Program:
 
     def start(self, *trainer: str) -> Program:
         """Start it and wait until it answers."""
+        self.begin(*trainer)
+        until(lambda: self.status() or self.ended(), "the daemon answers")
+        return self
+
+    def begin(self, *trainer: str) -> None:
+        """Start it and do not wait."""
         self.base.mkdir(parents=True, exist_ok=True)
         self.starts += 1
         with (self.base / f"log-{self.starts:03d}").open("wb") as log:
             self.process = subprocess.Popen(
                 self._arguments(trainer), stdout=log, stderr=log, env={**os.environ, **self.env}
             )
-        until(lambda: self.status() or self.ended(), "the daemon answers")
-        return self
 
     def _arguments(self, trainer: tuple[str, ...]) -> list[str]:
         places = ["--state-dir", str(self.base / "state"), "--socket", str(self.socket_path)]

@@ -67,6 +67,11 @@ class Eyes:
         """How many listings of the whole root came in."""
         return self._gaze.rescans
 
+    def warnings(self) -> tuple[str, ...]:
+        """Return what somebody should know who expects checkpoints to be seen."""
+        missing = "the watch root does not exist: nothing can be uploaded until it does"
+        return (missing,) if self._gaze.is_root_missing else ()
+
     def polled(self) -> tuple[str, ...]:
         """Return the subtrees that send no events."""
         return tuple(sorted(self._gaze.scans.polled))
@@ -268,6 +273,7 @@ class Eyes:
 
     def _root_lost(self, message: RootLost, now: float) -> None:
         gaze = self._gaze
+        gaze.is_root_missing = not message.present
         if message.present:
             gaze.scans.want("", now)
             return

@@ -69,6 +69,7 @@ class Gaze:
         #: What the message just before said was gone: a rename comes as a pair.
         self.departed: Departed | None = None
         self.scanned_once = False
+        self.is_root_missing = False
         self.overflows = 0
         self.rescans = 0
         #: How much the tree had learnt when everything was last placed.
