@@ -14,15 +14,8 @@ from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.azure.store import AzureStore
 from ckptsyncd.stores.memory import BytesBody
 from tests.emulators import AzureServer
-from tests.stores.conformance import (
-    NONCE,
-    ODD_KEYS,
-    Behind,
-    Conformance,
-    some_bytes,
-    stored,
-    upload,
-)
+from tests.stores.conformance import Conformance
+from tests.stores.samples import NONCE, ODD_KEYS, Behind, some_bytes, stored, upload
 
 _numbers = count()
 

@@ -25,15 +25,7 @@ from ckptsyncd.stores.memory import BytesBody
 from tests.emulators import AzureServer
 from tests.proxy import Proxy, proxied
 from tests.servers import free_ports
-from tests.stores.conformance import (
-    NONCE,
-    piece_bytes_of,
-    pieces_of,
-    read,
-    some_bytes,
-    stored,
-    upload,
-)
+from tests.stores.samples import NONCE, piece_bytes_of, pieces_of, read, some_bytes, stored, upload
 
 _numbers = count()
 

@@ -11,7 +11,8 @@ from ckptsyncd.errors import Again, Lost
 from ckptsyncd.stores.counted import CountedStore
 from ckptsyncd.stores.faulty import Fault, FaultyStore
 from ckptsyncd.stores.memory import BytesBody, MemoryStore
-from tests.stores.conformance import Behind, Conformance
+from tests.stores.conformance import Conformance
+from tests.stores.samples import Behind
 
 
 class TestCounted(Conformance):

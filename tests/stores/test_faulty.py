@@ -10,7 +10,8 @@ from ckptsyncd.core.facts import IfAbsent, Piece
 from ckptsyncd.errors import Again, Lost, Never
 from ckptsyncd.stores.faulty import Fault, FaultyStore
 from ckptsyncd.stores.memory import ROOMY, BytesBody, MemoryStore
-from tests.stores.conformance import Behind, Conformance, some_bytes, stored
+from tests.stores.conformance import Conformance
+from tests.stores.samples import Behind, some_bytes, stored
 
 
 class TestFaultyWithoutFaults(Conformance):

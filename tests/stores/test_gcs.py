@@ -14,11 +14,11 @@ from ckptsyncd.stores.gcs.options import GcsOptions
 from ckptsyncd.stores.gcs.store import GcsStore
 from ckptsyncd.stores.memory import BytesBody
 from tests.emulators import BUCKET, GcsServer
-from tests.stores.conformance import (
+from tests.stores.conformance import Conformance
+from tests.stores.samples import (
     NONCE,
     ODD_KEYS,
     Behind,
-    Conformance,
     abandoned,
     piece_bytes_of,
     some_bytes,

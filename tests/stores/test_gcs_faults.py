@@ -20,7 +20,7 @@ from ckptsyncd.stores.memory import BytesBody
 from tests.emulators import BUCKET, GcsServer
 from tests.proxy import Proxy, proxied
 from tests.servers import free_ports
-from tests.stores.conformance import (
+from tests.stores.samples import (
     NONCE,
     Behind,
     piece_bytes_of,

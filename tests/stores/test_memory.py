@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ckptsyncd.stores.memory import MemoryStore
-from tests.stores.conformance import Behind, Conformance
+from tests.stores.conformance import Conformance
+from tests.stores.samples import Behind
 
 
 class TestMemory(Conformance):

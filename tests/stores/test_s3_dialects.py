@@ -15,8 +15,9 @@ from ckptsyncd.errors import Again, Gone, Lost, Missing, Never, Refused, StoreEr
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.store import S3Store
-from tests.stores.conformance import NONCE, Behind, Conformance, LyingBody, some_bytes, stored
+from tests.stores.conformance import Conformance
 from tests.stores.dialects import Dialect, DialectServer, Fault, failing, serving
+from tests.stores.samples import NONCE, Behind, LyingBody, some_bytes, stored
 
 pytestmark = pytest.mark.usefixtures("s3_environment")
 

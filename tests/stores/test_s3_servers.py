@@ -16,7 +16,8 @@ from ckptsyncd.core.ports import Store
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.store import S3Store
 from tests import servers
-from tests.stores.conformance import Behind, Conformance
+from tests.stores.conformance import Conformance
+from tests.stores.samples import Behind
 
 
 def opened(server: servers.S3Server, prefix: str) -> S3Store:

@@ -10,7 +10,8 @@ import pytest
 from ckptsyncd.core.ports import Store
 from ckptsyncd.stores.volume.probe import Findings
 from ckptsyncd.stores.volume.store import VolumeStore
-from tests.stores.conformance import Behind, Conformance
+from tests.stores.conformance import Conformance
+from tests.stores.samples import Behind
 
 WORK = ".ckptsyncd/tmp/"
 

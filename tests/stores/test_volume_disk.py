@@ -19,7 +19,7 @@ from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.volume.faults import BY_ERRNO, classify
 from ckptsyncd.stores.volume.probe import file_system_of
 from ckptsyncd.stores.volume.store import VolumeStore
-from tests.stores.conformance import NONCE, LyingBody, some_bytes, stored, upload
+from tests.stores.samples import NONCE, LyingBody, some_bytes, stored, upload
 
 
 @pytest.fixture
