@@ -22,6 +22,7 @@ from ckptsyncd.core.messages import (
     Failed,
     Message,
     Noticed,
+    PinsWeighed,
     Probed,
     Pruned,
     Reconfigured,
@@ -52,6 +53,7 @@ from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout
 from ckptsyncd.core.seeing.sightings import CompanionSeen, PointerSeen, Removed, Settled
 from ckptsyncd.core.sending import answers
 from ckptsyncd.core.sending.answers import Case
+from ckptsyncd.core.sending.crowding import Crowding
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.foreman import Foreman, note_state
 from ckptsyncd.core.sending.outstanding import Out, Outstanding, original, sent_bytes
@@ -95,6 +97,7 @@ class Brain:
     planner: Planner = field(init=False)
     drain: Drain = field(init=False)
     foreman: Foreman = field(init=False)
+    crowding: Crowding = field(init=False)
     description: str = ""
     pace: int | None = None
     last_event_at: float = 0.0
@@ -138,6 +141,7 @@ class Brain:
             drain=self.drain,
             is_free=self.outstanding.is_free,
         )
+        self.crowding = Crowding(self.editions, self.wishes.rank_of)
         self.foreman = Foreman(
             self.wishes, self.outstanding, self.planner, self.eyes, self.editions
         )
@@ -239,6 +243,8 @@ class Brain:
             self.runs.forgot(message.checkpoint)
         elif isinstance(message, Reconfigured):
             self._adopt(message.policy)
+        elif isinstance(message, PinsWeighed):
+            self.crowding.hear(message, notes)
         else:
             self._told(message, notes)
 
@@ -318,8 +324,8 @@ class Brain:
         if edition is not None and errand.purpose != "unpin":
             case = Case(self.editions, edition, order, self.wishes.scene(edition, now), notes)
             answers.failed(case, message, now.boot)
-        elif isinstance(order, Begin) and message.ambiguous:
-            self.editions.leftovers.look_for_stray(order.key, notes)
+        elif isinstance(order, Begin):
+            self.editions.leftovers.not_begun(order.key, notes, perhaps=message.ambiguous)
         elif errand.purpose == "abandon" and message.kind in ("gone", "missing", "never"):
             self.editions.leftovers.abandoned(errand, notes)
         elif errand.purpose == "companion" and message.kind in ("local", "changed", "never"):

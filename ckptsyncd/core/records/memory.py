@@ -90,7 +90,7 @@ def _row(text: str) -> dict[str, Any]:
     return as_object(parse_json(text.encode(), MAX_ROW_BYTES))
 
 
-def _facts(listing: Listing) -> list[dict[str, Any]]:
+def _facts(files: Iterable[FileFact]) -> list[dict[str, Any]]:
     return [
         {
             "path": fact.path,
@@ -103,12 +103,16 @@ def _facts(listing: Listing) -> list[dict[str, Any]]:
             "mode": fact.mode,
             "ctime_ns": fact.ctime_ns,
         }
-        for fact in listing.files
+        for fact in files
     ]
 
 
-def _listing(rows: object) -> Listing:
-    return Listing(tuple(_fact(as_object(row)) for row in as_list(rows)))
+def _listing(rows: object, folders: object = None) -> Listing:
+    files, others = as_list(rows), [] if folders is None else as_list(folders)
+    return Listing(
+        tuple(_fact(as_object(row)) for row in files),
+        tuple(_fact(as_object(row)) for row in others),
+    )
 
 
 def _fact(row: dict[str, Any]) -> FileFact:
@@ -146,7 +150,8 @@ def edition_row(save_id: str, number: int, settled: Settled) -> Remember:
         "stale": list(settled.stale),
         "copy": settled.copy,
         "number": number,
-        "listing": _facts(settled.listing),
+        "listing": _facts(settled.listing.files),
+        "folders": _facts(settled.listing.folders),
     }
     return Remember("edition", save_id, _text(value), durable=True)
 
@@ -193,7 +198,7 @@ def object_row(save_id: str, stored: StoredFile) -> Remember:
 
 def safe_row(manifest: Manifest, listing: Listing) -> Remember:
     """Return the order to remember a committed edition as it lies on this disk."""
-    value = {"manifest": encode(manifest).decode(), "listing": _facts(listing)}
+    value = {"manifest": encode(manifest).decode(), "listing": _facts(listing.files)}
     return Remember("safe", names.quoted(manifest.checkpoint), _text(value))
 
 
@@ -274,7 +279,22 @@ def recall(rows: Mapping[str, Iterable[tuple[str, str]]]) -> Recalled:
     for table in TABLES[1:]:
         for key, text in rows.get(table, ()):
             recalled.damaged += not _understood(recalled, table, key, text)
+    for edition in recalled.editions.values():
+        recalled.garbage += _outdated(edition)
     return recalled
+
+
+def _outdated(edition: EditionRow) -> list[Begun]:
+    """Take out the uploads that were given up: another was about to be begun in their stead."""
+    old = {
+        path: begun
+        for path, begun in edition.uploads.items()
+        if path in edition.intents and edition.intents[path][1] != begun.nonce
+    }
+    for path in old:
+        del edition.uploads[path]
+        edition.pieces.pop(path, None)
+    return list(old.values())
 
 
 def _understood(recalled: Recalled, table: str, key: str, text: str) -> bool:
@@ -307,7 +327,7 @@ def _settled(row: dict[str, Any]) -> Settled:
         step=None if row.get("step") is None else as_int(row, "step", 0),
         layout=as_text(row, "layout"),
         evidence=as_text(row, "evidence"),
-        listing=_listing(row.get("listing")),
+        listing=_listing(row.get("listing"), row.get("folders")),
         found=True,
         copy=row.get("copy") is True,
         stale=tuple(str(path) for path in as_list(row.get("stale", []))),

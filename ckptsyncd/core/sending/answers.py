@@ -184,7 +184,9 @@ def _seen(case: Case, message: ObjectSeen) -> None:
         _remember_stored(case.edition, path, case.notes)
     elif waiting.begun is None:
         waiting.nonce = case.editions.next_nonce()
-    # Whoever stored it: what was begun is finished or in vain.
+    # Whoever stored it: what was begun, or may have been, is finished or in vain.
+    if is_stored and waiting.has_stray:
+        case.editions.leftovers.look_for_stray(waiting.key, case.notes)
     if before is not None and (is_stored or waiting.begun is None):
         case.editions.leftovers.abandon(before, case.notes)
 
@@ -270,6 +272,8 @@ def failed(case: Case, message: Failed, now: float) -> None:
     editions, edition = case.editions, case.edition
     purpose, kind = message.errand.purpose, message.kind
     unsure = message.ambiguous or kind == "lost"
+    if isinstance(case.order, Begin):
+        _not_begun(case, case.order, message)
     if kind == "changed":
         editions.voided(edition, message.text, case.notes)
     elif kind in ("never", "local") or (kind == "missing" and purpose != "compare"):
@@ -283,6 +287,14 @@ def failed(case: Case, message: Failed, now: float) -> None:
         _file_failed(case, message)
 
 
+def _not_begun(case: Case, order: Begin, message: Failed) -> None:
+    waiting = case.edition.files.get(message.errand.path)
+    if waiting is not None and waiting.key == order.key:
+        waiting.is_beginning = False
+    else:
+        case.editions.leftovers.not_begun(order.key, case.notes, perhaps=message.ambiguous)
+
+
 def _doubt(edition: Edition, purpose: str) -> None:
     if purpose == "seal":
         edition.sealed = "doubt"
@@ -294,8 +306,6 @@ def _file_failed(case: Case, message: Failed) -> None:
     edition, order = case.edition, case.order
     waiting = edition.files.get(message.errand.path)
     if waiting is None or not _is_about(order, waiting):
-        if isinstance(order, Begin) and message.ambiguous:
-            case.editions.leftovers.look_for_stray(order.key, case.notes)
         return
     before = waiting.begun
     progress.file_failed(waiting, message)

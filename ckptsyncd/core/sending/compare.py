@@ -13,9 +13,9 @@ def _outline(item: FileFact | StoredFile) -> tuple[str, str, int, str | None]:
 
 
 def same_outline(listing: Listing, manifest: Manifest) -> bool:
-    """Return whether both have the same paths, kinds, sizes and link targets."""
-    ours = {_outline(fact) for fact in listing.files}
-    return ours == {_outline(stored) for stored in manifest.files}
+    """Return whether both have the same paths, kinds, sizes and link targets, but for directories."""
+    ours = {_outline(fact) for fact in listing.files if fact.kind != "directory"}
+    return ours == {_outline(s) for s in manifest.files if s.kind != "directory"}
 
 
 def same_sums(sums: Mapping[str, int], manifest: Manifest) -> bool:

@@ -25,7 +25,8 @@ class FileProgress:
     ``todo`` holds the pieces that the store has not confirmed. ``doubt``: a finish may have
     happened; ``gone``: the store does not know the begun upload any more. ``has_stray``: an upload
     may have been begun whose token nobody told us. ``salts`` counts how often the data key had to
-    be changed because a foreign object lies there.
+    be changed because a foreign object lies there. ``is_beginning``: an upload is being begun, and
+    the answer has not come.
     """
 
     fact: FileFact
@@ -38,6 +39,7 @@ class FileProgress:
     gone: bool = False
     has_stray: bool = False
     salts: int = 0
+    is_beginning: bool = False
 
     @property
     def bytes_stored(self) -> int:

@@ -246,9 +246,7 @@ class Editions:
 
     def _drop(self, edition: Edition, notes: Notebook, state: State, reason: str) -> None:
         notes.moved(edition, state, reason)
-        # What a former daemon had begun waits for the same content to settle again.
-        if state != "writing" or edition.save_id not in self.recalled.editions:
-            self._forget(edition, notes)
+        self._forget(edition, notes)
         self._close(edition)
         if state != "writing":
             self.aside = [*self.aside[1 - KEPT_FOR_STATUS :], edition]
@@ -276,6 +274,8 @@ class Editions:
 
     def _abandon_uploads(self, edition: Edition, notes: Notebook) -> None:
         for waiting in edition.files.values():
+            if waiting.is_beginning:
+                self.leftovers.await_begun(waiting.key, notes)
             if waiting.has_stray:
                 self.leftovers.look_for_stray(waiting.key, notes)
             if waiting.begun is not None:
@@ -302,6 +302,10 @@ class Editions:
                 self._drop(edition, notes, "vanished", "removed before it could be pinned")
         self._no_longer_safe(checkpoint, notes)
 
+    def lost(self, edition: Edition, reason: str, notes: Notebook) -> None:
+        """Note that what the trainer removed cannot be kept until it is safe."""
+        self._drop(edition, notes, "vanished", reason)
+
     def _no_longer_safe(self, checkpoint: str, notes: Notebook) -> None:
         self.safe_since.pop(checkpoint, None)
         if self.safe.pop(checkpoint, None) is not None:
@@ -314,6 +318,7 @@ class Editions:
         edition.began = True
         if isinstance(order, Begin):
             path = order.errand.path
+            edition.files[path].is_beginning = True
             row = memory.intent_row(edition.save_id, path, order.key, order.nonce)
             notes.ledger.append(row)
 

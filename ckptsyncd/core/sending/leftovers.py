@@ -17,11 +17,16 @@ from ckptsyncd.core.turn import Notebook
 
 @dataclass(slots=True)
 class Leftovers:
-    """What is to be dropped, and where strays are to be looked for."""
+    """What is to be dropped, and where strays are to be looked for.
+
+    ``awaited`` are keys under which an upload is being begun for an edition that was given up
+    meanwhile: until the answer comes, only the ledger's row keeps it from being forgotten.
+    """
 
     can_abandon: bool = True
     garbage: dict[Errand, Begun] = field(default_factory=dict)
     strays: dict[Errand, ListUploads] = field(default_factory=dict)
+    awaited: set[str] = field(default_factory=set)
 
     def store_can(self, limits: Limits, notes: Notebook) -> None:
         """Take in what the store can do: where nothing can be dropped, it expires there."""
@@ -45,6 +50,26 @@ class Leftovers:
         if self.can_abandon:
             self.garbage[_errand(begun)] = begun
             notes.ledger.append(memory.garbage_row(begun))
+            self.unbegun(begun.key, notes)
+
+    def await_begun(self, key: str, notes: Notebook) -> None:
+        """Remember that an upload is being begun under this key, for nobody any more."""
+        if self.can_abandon:
+            self.awaited.add(key)
+            notes.ledger.append(memory.garbage_row(Begun(key, "", "", 0, 0)))
+
+    def unbegun(self, key: str, notes: Notebook) -> None:
+        """Take in that nothing more is being begun under a key."""
+        if key in self.awaited:
+            self.awaited.remove(key)
+            notes.ledger.append(memory.forget_garbage(key))
+
+    def not_begun(self, key: str, notes: Notebook, *, perhaps: bool) -> None:
+        """Take in that an upload could not be begun, or that nobody knows."""
+        if perhaps:
+            self.look_for_stray(key, notes)
+        else:
+            self.unbegun(key, notes)
 
     def abandoned(self, errand: Errand, notes: Notebook) -> None:
         """Take in that a begun upload is dropped, or cannot be."""
@@ -53,6 +78,7 @@ class Leftovers:
 
     def look_for_stray(self, key: str, notes: Notebook) -> None:
         """Look for an upload under this key that may have been begun."""
+        self.awaited.discard(key)
         if self.can_abandon:
             self.strays[_stray(key)] = ListUploads(_stray(key), key)
             notes.ledger.append(memory.garbage_row(Begun(key, "", "", 0, 0)))

@@ -62,6 +62,7 @@ def _resume(progress: FileProgress, row: EditionRow) -> None:
 def begin(progress: FileProgress, begun: Begun) -> None:
     """Take in that an upload was begun: all its pieces are to do."""
     progress.begun = begun
+    progress.is_beginning = False
     progress.nonce = begun.nonce
     progress.receipts = {}
     progress.todo = {piece.index: piece for piece in cut(begun.size, begun.piece_bytes)}

@@ -224,7 +224,10 @@ def manifest_of(edition: Edition, scene: Scene) -> Manifest:
         save_id=edition.save_id,
         saved_at=max(edition.listing.saved_at, scene.least_saved_at),
         committed_at=scene.now.wall,
-        files=tuple(edition.stored[fact.path] for fact in edition.listing.files),
+        files=(
+            *(edition.stored[fact.path] for fact in edition.listing.files),
+            *(stored_file(f, "", 0, "", scene.policy.node) for f in edition.listing.folders),
+        ),
         writer=Writer(scene.host, scene.epoch or 0, scene.nonce, scene.version, scene.policy.node),
         stale=settled.stale,
         nodes=(scene.policy.node,),
