@@ -16,22 +16,26 @@ from tests.stores.samples import Behind
 WORK = ".ckptsyncd/tmp/"
 
 
-class TestVolume(Conformance):
+class OnVolume(Conformance):
     """The suite on a directory."""
 
     @pytest.fixture
-    def store(self, tmp_path: Path) -> VolumeStore:
-        """Return a store whose directory does not exist yet."""
-        return VolumeStore(str(tmp_path / "durable"))
+    def durable(self, tmp_path: Path) -> Path:
+        """Name a directory that does not exist yet."""
+        return tmp_path / "durable"
 
     @pytest.fixture
-    def behind(self, tmp_path: Path) -> Behind:
+    def store(self, durable: Path) -> VolumeStore:
+        """Return a store there."""
+        return VolumeStore(str(durable))
+
+    @pytest.fixture
+    def behind(self, durable: Path) -> Behind:
         """Read the files."""
-        root = tmp_path / "durable"
 
         def look() -> dict[str, bytes]:
-            files = [path for path in root.rglob("*") if path.is_file()]
-            named = {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
+            files = [path for path in durable.rglob("*") if path.is_file()]
+            named = {path.relative_to(durable).as_posix(): path.read_bytes() for path in files}
             return {key: data for key, data in named.items() if not key.startswith(WORK)}
 
         return look
@@ -42,25 +46,29 @@ class TestVolume(Conformance):
         return VolumeStore(store._tree.path)
 
 
-class TestVolumeReadBack(TestVolume):
+class TestVolume(OnVolume):
+    """The suite wherever the tests keep their files."""
+
+
+class TestVolumeReadBack(OnVolume):
     """The suite with every object read back before it gets its name, as on FUSE."""
 
     @pytest.fixture
-    def store(self, tmp_path: Path) -> VolumeStore:
+    def store(self, durable: Path) -> VolumeStore:
         """Return a store that reads back."""
-        return VolumeStore(str(tmp_path / "durable"), read_back=True)
+        return VolumeStore(str(durable), read_back=True)
 
 
-class TestVolumeWithoutLinks(TestVolume):
+class TestVolumeWithoutLinks(OnVolume):
     """The suite on a file system that has locks and no hard links."""
 
     @pytest.fixture
-    def store(self, tmp_path: Path) -> VolumeStore:
+    def store(self, durable: Path) -> VolumeStore:
         """Return a store that was told so."""
         known = Findings(
             links=False, renames=True, locks=True, writes_anywhere=True, file_system="vfat"
         )
-        return VolumeStore(str(tmp_path / "durable"), findings=known)
+        return VolumeStore(str(durable), findings=known)
 
 
 def test_scraps_of_killed_processes_are_swept(tmp_path: Path) -> None:

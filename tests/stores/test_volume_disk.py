@@ -1,12 +1,9 @@
-"""A disk that is full, read-only, gone or tampered with is told as what it is; nothing tears."""
+"""A directory on a disk: how it is made, what leads nowhere, what is left over; nothing tears."""
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,10 +11,8 @@ import pytest
 
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import IfAbsent, IfMatches, Piece
-from ckptsyncd.errors import Again, Gone, Lost, Missing, Never, Refused, StoreError
+from ckptsyncd.errors import Again, Gone, Lost, Missing, Never
 from ckptsyncd.stores.memory import BytesBody
-from ckptsyncd.stores.volume.faults import BY_ERRNO, classify
-from ckptsyncd.stores.volume.probe import file_system_of
 from ckptsyncd.stores.volume.store import VolumeStore
 from tests.stores.samples import NONCE, LyingBody, some_bytes, stored, upload
 
@@ -32,28 +27,6 @@ def root(tmp_path: Path) -> Path:
 def store(root: Path) -> VolumeStore:
     """Return a store there."""
     return VolumeStore(str(root))
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of 4 MiB, where this user may."""
-    point = tmp_path / "mount"
-    point.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(point)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True, timeout=20)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("mounting needs root")
-    try:
-        yield point
-    finally:
-        unmount(point)
-
-
-def unmount(point: Path) -> None:
-    """Take a file system away, whoever uses it."""
-    while os.path.ismount(point):
-        subprocess.run(["umount", "-l", str(point)], check=True, timeout=20)
 
 
 def workroom(root: Path) -> list[str]:
@@ -292,125 +265,3 @@ def test_a_held_lock_is_again_and_links_need_none(root: Path, store: VolumeStore
         store.put_small("y", b"1", IfAbsent())
     store.put_small("x", b"2", IfMatches(version))
     assert workroom(root) == []
-
-
-# The disk itself --------------------------------------------------------------------------------
-
-
-def test_a_full_disk_is_again_and_tears_nothing(small_disk: Path) -> None:
-    """A file that does not fit is not there, the old ones are, and it fits once there is room."""
-    store = VolumeStore(str(small_disk / "durable"))
-    store.put_whole("old", BytesBody(some_bytes(2_000_000)), NONCE, create_only=True)
-    data = some_bytes(3_000_000, seed=2)
-    begun = store.begin("new", len(data), 1_000_000, NONCE)
-    with pytest.raises(Again) as caught:
-        upload(store, begun, data)
-    assert "room" in caught.value.hint
-    assert [fact.key for fact in store.list("")] == ["old"]
-    assert store.stat("old").crc64nvme == crc64nvme(some_bytes(2_000_000))
-    store.delete("old")
-    receipts = upload(store, begun, data)
-    store.finish(begun, receipts, crc64nvme(data), create_only=True)
-    assert store.stat("new").crc64nvme == crc64nvme(data)
-
-
-def test_a_full_disk_keeps_no_half_of_a_small_file(small_disk: Path) -> None:
-    """Small files and records that do not fit leave neither an object nor a leftover."""
-    store = VolumeStore(str(small_disk))
-    store.put_small("x", b"1", None)
-    with pytest.raises(Again):
-        store.put_whole("big", BytesBody(some_bytes(5_000_000)), NONCE, create_only=True)
-    with pytest.raises(Again):
-        store.put_small("x", some_bytes(5_000_000), None)
-    assert store.get_small("x", 9)[0] == b"1"
-    assert [fact.key for fact in store.list("")] == ["x"]
-    assert workroom(small_disk) == []
-
-
-def test_a_read_only_volume_is_refused_and_readable(small_disk: Path) -> None:
-    """Writing says that the volume is mounted read-only; reading works."""
-    store = VolumeStore(str(small_disk))
-    store.put_small("x", b"1", None)
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True, timeout=20)
-    with pytest.raises(Refused) as caught:
-        store.put_small("x", b"2", None)
-    assert "mount" in caught.value.hint
-    with pytest.raises(Refused):
-        VolumeStore(str(small_disk)).put_small("y", b"2", None)
-    assert VolumeStore(str(small_disk)).get_small("x", 9)[0] == b"1"
-
-
-def test_a_vanished_volume_is_again_and_nothing_is_written_in_its_place(small_disk: Path) -> None:
-    """After an unmount nothing is called missing, stored or deleted, and a remount is enough."""
-    store = VolumeStore(str(small_disk))
-    store.put_small("x", b"1", None)
-    begun = store.begin("y", 1, 1, NONCE)
-    unmount(small_disk)
-    for act in (
-        lambda: store.put_small("x", b"2", None),
-        lambda: store.put_whole("z", BytesBody(b"2"), NONCE, create_only=True),
-        lambda: store.put_piece(begun, Piece(0, 0, 1), BytesBody(b"x")),
-        lambda: store.get_small("x", 9),
-        lambda: store.stat("x"),
-        lambda: list(store.list("")),
-        lambda: store.delete("x"),
-        lambda: store.abandon(begun),
-    ):
-        with pytest.raises(Again, match="not there any more"):
-            act()
-    assert list(small_disk.iterdir()) == []
-
-
-# The tables -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("number", "kind", "ambiguous"),
-    [
-        (errno.ENOSPC, Again, False),
-        (errno.EDQUOT, Again, False),
-        (errno.EROFS, Refused, False),
-        (errno.EACCES, Refused, False),
-        (errno.EPERM, Refused, False),
-        (errno.ESTALE, Again, True),
-        (errno.EIO, Again, True),
-        (errno.ENOTCONN, Again, True),
-        (errno.ETIMEDOUT, Again, True),
-        (errno.EMFILE, Again, False),
-        (errno.ENAMETOOLONG, Never, False),
-        (errno.ENOTDIR, Never, False),
-        (errno.EFBIG, Never, False),
-        (errno.EUCLEAN, Again, True),
-    ],
-)
-def test_an_errno_means_one_thing(number: int, kind: type[StoreError], ambiguous: bool) -> None:  # noqa: FBT001
-    """Each errno has its kind, and says whether a write may have happened."""
-    error = OSError(number, os.strerror(number))
-    found = classify(error, "key", writes=True)
-    assert type(found) is kind
-    assert found.ambiguous is ambiguous
-    assert not classify(error, "key", writes=False).ambiguous
-
-
-def test_every_errno_has_a_hint() -> None:
-    """Whatever the table yields, a user is told what to do next."""
-    assert all(verdict.hint or verdict.kind.hint for verdict in BY_ERRNO.values())
-
-
-def test_the_file_system_is_the_innermost_mount(tmp_path: Path) -> None:
-    """The type is that of the longest mount point above the path, spaces in it included."""
-    table = tmp_path / "mountinfo"
-    table.write_text(
-        "6 1 254:0 / / rw - ext4 /dev/vda rw\n"
-        "7 6 0:30 / /mnt rw shared:1 - xfs /dev/vdb rw\n"
-        "8 7 0:31 / /mnt/my\\040bucket rw - fuse.mount-s3 mountpoint-s3 rw\n"
-    )
-    types = {
-        "/home": "ext4",
-        "/mnt": "xfs",
-        "/mnt/x": "xfs",
-        "/mntx": "ext4",
-        "/mnt/my bucket/y": "fuse.mount-s3",
-    }
-    assert {path: file_system_of(path, str(table)) for path in types} == types
-    assert file_system_of("/x", str(tmp_path / "none")) == "unknown"
