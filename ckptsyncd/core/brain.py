@@ -275,6 +275,7 @@ class Brain:
         if out is None:
             if isinstance(message, UploadBegun):
                 self.editions.leftovers.abandon(message.begun, notes)
+            self.runs.came_late(message.errand)
             return
         message, order = original(message), out.order
         errand = message.errand
@@ -312,6 +313,7 @@ class Brain:
         if out is None:
             if begin is not None and message.ambiguous:
                 self.editions.leftovers.look_for_stray(begin.key, notes)
+            self.runs.came_late(message.errand)
             return
         message, order = original(message), out.order
         errand = message.errand

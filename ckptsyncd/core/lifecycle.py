@@ -5,7 +5,7 @@ still change it), is ``settled`` once its layout is satisfied and its files are 
 ``uploading`` while pieces go out, ``sealing`` between the second look and the manifest, and
 ``safe`` when its manifest was seen in the store. Three ways lead aside: ``superseded`` (a newer one
 goes first), ``parked`` (given up for now, with a reason and a time), ``vanished`` (the trainer
-removed it before it could be pinned).
+removed it before it was safe, and it could not be kept pinned).
 
 A move that is not in the table is an error of this program, not of the world: it raises.
 """
@@ -27,7 +27,7 @@ MEANING: dict[State, str] = {
     "safe": "every byte is in the store, checked there, and the manifest is committed",
     "superseded": "not uploaded: a newer checkpoint of its series went first",
     "parked": "given up for now; the reason says why and what to do",
-    "vanished": "the trainer removed it before it could be pinned",
+    "vanished": "the trainer removed it before it was safe, and it could not be kept",
 }
 
 MOVES: dict[State, frozenset[State]] = {
@@ -53,7 +53,7 @@ DAEMON_MEANING: dict[DaemonState, str] = {
 DAEMON_MOVES: dict[DaemonState, frozenset[DaemonState]] = {
     "starting": frozenset({"running", "draining", "stopped", "fenced"}),
     "running": frozenset({"draining", "stopped", "fenced"}),
-    "draining": frozenset({"drained", "running", "stopped", "fenced"}),
+    "draining": frozenset({"drained", "starting", "running", "stopped", "fenced"}),
     "drained": frozenset({"running", "draining", "stopped", "fenced"}),
     "fenced": frozenset({"stopped"}),
     "stopped": frozenset(),

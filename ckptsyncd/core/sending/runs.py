@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ckptsyncd.core.facts import Instant, Limits
 from ckptsyncd.core.messages import Failed, RecordPut, RecordRead
-from ckptsyncd.core.orders import GetSmall, PutSmall
+from ckptsyncd.core.orders import Errand, GetSmall, PutSmall
 from ckptsyncd.core.records import memory
 from ckptsyncd.core.records.documents import Epoch, Latest, Pointer, Pointers
 from ckptsyncd.core.records.manifest import Manifest
@@ -206,6 +206,16 @@ class Runs:
             series.epoch_read = False
         elif failed.errand.purpose == "move latest" and unsure:
             series.latest_known = False
+
+    def came_late(self, errand: Errand) -> None:
+        """Take in that a record was written, or may have been, by an order that was given up.
+
+        Where the store has no conditions it may have replaced what was written since.
+        """
+        if errand.purpose == "move latest":
+            self.of(errand.checkpoint).latest_known = False
+        elif errand.purpose == "pointers":
+            self.of(errand.checkpoint).pointers_stored = None
 
     def fence(self, reason: str, notes: Notebook) -> None:
         """Make nothing latest any more: a newer daemon has taken over. Remembered for ever."""
