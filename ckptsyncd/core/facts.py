@@ -44,9 +44,14 @@ class FileFact:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The identity of a checkpoint's content: the facts of all its files, sorted by path."""
+    """The identity of a checkpoint's content: the facts of all its files, sorted by path.
+
+    ``folders`` are its directories, its own among them: they come back with their modes, and are
+    no identity (a restore must find an empty one again, and never upload anything for it).
+    """
 
     files: tuple[FileFact, ...]
+    folders: tuple[FileFact, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def bytes(self) -> int:

@@ -154,7 +154,7 @@ def _of_manifest(manifest: Manifest) -> CheckpointView:
         evidence=manifest.evidence,
         bytes=manifest.bytes,
         bytes_stored=manifest.bytes,
-        files=len(manifest.files),
+        files=sum(stored.kind != "directory" for stored in manifest.files),
         retry_at=None,
         at_risk=False,
         saved_at=manifest.saved_at,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.messages import Looked
 from ckptsyncd.core.seeing.census import ANYTHING
@@ -138,6 +140,7 @@ def _trusted(gaze: Gaze, unit: Unit) -> str:
 def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) -> None:
     facts = {fact.path: fact for fact in message.facts if fact.kind != "directory"}
     facts |= {look.fact.path: look.fact for look in message.looks}
+    unit.folders = tuple(_folders(gaze, unit, message))
     links = [fact for fact in facts.values() if is_link_beside(unit.name, fact)]
     for fact in facts.values():
         if fact not in links and _belongs(gaze, unit, fact):
@@ -157,6 +160,15 @@ def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) ->
         unit.members.pop(fact.path, None)
         unit.weight = None
         gaze.bystanders.touched(fact.path, now, is_pointer=gaze.names_checkpoint(fact))
+
+
+def _folders(gaze: Gaze, unit: Unit, message: Looked) -> Iterator[FileFact]:
+    """Yield the directories whose files would be the unit's own."""
+    for fact in message.facts if unit.scope == "tree" else ():
+        if fact.kind == "directory":
+            place = gaze.place(f"{fact.path}/x")
+            if place.kind == "member" and place.unit == unit.name:
+                yield fact
 
 
 def _take_in_works(unit: Unit, message: Looked, asked: int, now: float) -> None:

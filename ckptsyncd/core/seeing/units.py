@@ -108,6 +108,8 @@ class Unit:
     layout: Layout
     met: set[tuple[int, int]] = field(default_factory=set)
     members: dict[str, Member] = field(default_factory=dict)
+    #: Its directories as the last look found them.
+    folders: tuple[FileFact, ...] = ()
     #: Count of the last thing that was heard of it, and of the last member's removal.
     stirred: int = 0
     removed: int = 0
@@ -213,9 +215,9 @@ class Unit:
         return frozenset((*members, *self.works))
 
     def listing(self) -> Listing:
-        """Return the facts of all members, sorted by path."""
+        """Return the facts of all members, sorted by path, and of the directories."""
         facts = [m.fact for _, m in sorted(self.members.items()) if m.fact is not None]
-        return Listing(tuple(facts))
+        return Listing(tuple(facts), self.folders)
 
     def choose(self, layouts: tuple[Layout, ...], rel: str) -> None:
         """Let a member's name tell the layout: the first that fits all it knows."""

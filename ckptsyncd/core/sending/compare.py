@@ -13,7 +13,7 @@ def _outline(item: FileFact | StoredFile) -> tuple[str, str, int, str | None]:
 
 
 def same_outline(listing: Listing, manifest: Manifest) -> bool:
-    """Return whether both have the same paths, kinds, sizes and link targets, but for directories."""
+    """Return whether both have the same paths, kinds, sizes and targets; directories do not count."""
     ours = {_outline(fact) for fact in listing.files if fact.kind != "directory"}
     return ours == {_outline(s) for s in manifest.files if s.kind != "directory"}
 
