@@ -28,6 +28,7 @@ from ckptsyncd.core.moves import Move
 from ckptsyncd.core.ports import Expiring
 from ckptsyncd.core.records.documents import MAX_RECORD_BYTES, Restorations
 from ckptsyncd.core.records.memory import TABLES, Recalled, recall
+from ckptsyncd.core.rules.room import Room
 from ckptsyncd.core.sending.wishes import Who
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.destination import store_at
@@ -44,6 +45,7 @@ from ckptsyncd.edge.scanner import Scanner
 from ckptsyncd.edge.scribe import Scribe
 from ckptsyncd.edge.trainer import Trainer
 from ckptsyncd.edge.watcher import Watcher
+from ckptsyncd.edge.weigher import Weigher
 from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
 from ckptsyncd.formats import check
 from ckptsyncd.formats.listed import listed
@@ -85,6 +87,7 @@ class Program:
     loop: Loop = field(init=False)
     scanner: Scanner = field(init=False)
     watcher: Watcher | None = None
+    weigher: Weigher = field(init=False)
     notified: Notified = field(init=False)
     api: Api | None = None
     web: WebServer | None = None
@@ -121,7 +124,9 @@ class Program:
         )
         scope = scope_of(settings.dir, settings.url)
         self.ledger = Ledger(Path(settings.state_dir) / "ledger.sqlite", scope)
-        self.disk = disk = RealDisk(Path(settings.dir), check, lists=listed)
+        room = Room(settings.pins_floor_bytes, settings.pins_most_bytes)
+        self.disk = disk = RealDisk(Path(settings.dir), check, lists=listed, room=room)
+        self.weigher = Weigher(disk.weigh, self.inbox.put)
         brain = self._brain(recall({table: self.ledger.rows(table) for table in TABLES}), disk)
         hands = Hands(settings.hands, self.store, disk, self.inbox.put, ticks)
         self.scanner = Scanner(disk, self.inbox.put)
@@ -195,6 +200,7 @@ class Program:
         poll = self.settings.watch == "poll"
         self.watcher = Watcher(Path(self.settings.dir), self._seen, poll=poll)
         self.watcher.start()
+        self.weigher.start()
 
     def answer(self) -> None:
         """Begin to answer on the socket; raises UsageError and AlreadyRunning."""
@@ -293,6 +299,7 @@ class Program:
         """Let go of the watch, the ledger and the locks. Hands that are stuck are left behind."""
         if self.watcher is not None:
             self.watcher.stop()
+        self.weigher.stop()
         self.notified.close(WEBHOOK_SECONDS)
         for server in (self.api, self.web):
             if server is not None:

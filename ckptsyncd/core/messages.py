@@ -95,6 +95,20 @@ class Unpinned:
 
 
 @dataclass(frozen=True, slots=True)
+class PinsWeighed:
+    """Pins hold too much of the disk for us alone, or do so no longer.
+
+    ``pins``: pin id and bytes, of those that hold any. ``free_bytes`` is what the trainer has left,
+    ``floor_bytes`` what it should have, ``most_bytes`` what all pins together may hold.
+    """
+
+    pins: tuple[tuple[str, int], ...]
+    free_bytes: int
+    floor_bytes: int
+    most_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class PointerRead:
     """A pointer's text, ``None`` where it is gone, or cannot be read for the ``error``."""
 
@@ -322,6 +336,7 @@ Message = (
     | Touched
     | Overflowed
     | Polled
+    | PinsWeighed
     | Noticed
     | Withdrawn
     | SourceHeard

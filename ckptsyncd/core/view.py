@@ -34,7 +34,7 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
         rate_bytes_per_second=brain.rate.per_second(),
         notice=notice,
         notice_deadline_at=None if deadline is None else deadline + offset,
-        warnings=(*brain.eyes.warnings(), *brain.runs.warnings.values()),
+        warnings=tuple(_warnings(brain)),
         last_error=brain.trouble.text if brain.trouble.in_a_row else "",
         last_error_count=brain.trouble.in_a_row,
         sources=tuple(SourceView(name, why) for name, why in sorted(brain.ending.blind.items())),
@@ -51,6 +51,13 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
         would_fit_notice=would_fit(brain.editions, brain.planner, now),
         last_drain=brain.drain.last,
     )
+
+
+def _warnings(brain: Brain) -> Iterator[str]:
+    yield from brain.eyes.warnings()
+    yield from brain.runs.warnings.values()
+    if brain.crowding.warning:
+        yield brain.crowding.warning
 
 
 def _failing(brain: Brain, now: Instant) -> str:

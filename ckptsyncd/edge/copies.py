@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from ckptsyncd.core.facts import FileFact
@@ -26,9 +27,16 @@ _NO_REFLINK = {
 }
 
 
-def copy_file(source: int, fact: FileFact, target: str) -> None:
+def _no_bound(size: int) -> None:
+    del size
+
+
+def copy_file(
+    source: int, fact: FileFact, target: str, admit: Callable[[int], None] = _no_bound
+) -> None:
     """Make ``target`` a copy of the open file, with the size and mtime of its fact.
 
+    ``admit`` is asked before so many bytes are written, and raises OSError where they must not be.
     The name appears when the copy is whole, over whatever was there. Raises OSError, and then
     leaves nothing behind.
     """
@@ -36,6 +44,7 @@ def copy_file(source: int, fact: FileFact, target: str) -> None:
     out = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         if not _cloned(source, out):
+            admit(fact.size)
             _copied(source, out, fact.size)
         os.fchmod(out, fact.mode | 0o400)
         os.utime(out, ns=(fact.mtime_ns, fact.mtime_ns))

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ckptsyncd.core.facts import FileFact, FileLook, Listing, Piece
+from ckptsyncd.core.messages import PinsWeighed
+from ckptsyncd.core.rules.room import Room
 from ckptsyncd.edge.bodies import FileBody
 from ckptsyncd.edge.pins import Check, Pins
 from ckptsyncd.edge.seen import absolute, difference, fact_at, fact_of, words
@@ -28,8 +30,8 @@ class RealDisk:
     """One watch root and its pins (contracts at ``core.ports.Disk``).
 
     ``walk``, ``look``, ``pin``, ``copy``, ``look_again``, ``unpin`` belong to one thread;
-    ``open_piece`` and ``read_small`` may be called from any. A root that is a symlink is resolved
-    once, here; the root need not exist yet.
+    ``open_piece``, ``read_small`` and ``weigh`` may be called from any. A root that is a symlink is
+    resolved once, here; the root need not exist yet.
     """
 
     def __init__(
@@ -39,12 +41,14 @@ class RealDisk:
         *,
         lists: Lists = _lists_nothing,
         pins: Path | None = None,
+        room: Room | None = None,
         drop_behind: bool = False,
     ) -> None:
         """Touch nothing yet.
 
         ``check`` judges the format of an open file, ``lists`` reads what it names. ``pins``
-        overrides where links are made (default: beside the root, else inside it).
+        overrides where links are made (default: beside the root, else inside it), ``room`` how much
+        of the disk pins may take.
         ``drop_behind`` keeps what is uploaded out of the page cache.
         """
         self.root = os.path.realpath(root)
@@ -52,7 +56,7 @@ class RealDisk:
         self._lists = lists
         self._drop_behind = drop_behind
         self._writers = Writers()
-        self._shelf = Shelf(self.root, os.path.realpath(pins) if pins else None)
+        self._shelf = Shelf(self.root, os.path.realpath(pins) if pins else None, room)
         self._pins = Pins(self.root, self._shelf, self._writers, check)
 
     @property
@@ -107,6 +111,10 @@ class RealDisk:
     def held(self) -> tuple[str, ...]:
         """Return the ids of all pins, also of those that an earlier run left."""
         return self._shelf.ids()
+
+    def weigh(self) -> PinsWeighed:
+        """Return what pins hold of the disk for us alone; OSError where there is no root."""
+        return self._shelf.weigh()
 
     def open_piece(self, pin_id: str, listing: Listing, path: str, piece: Piece) -> FileBody:
         """Return the bytes of one piece of a pinned file; close it or drop it when done.

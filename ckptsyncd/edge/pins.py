@@ -50,9 +50,10 @@ class Pins:
 
         Nobody may have a file open and nothing may change from before the first copy until after
         the last one; where the kernel cannot tell, only a file whose format has an end mark and
-        is whole is taken.
+        is whole is taken. Nor may the disk become too full by it.
         """
         doubtful = self._quiet(listing)
+        self._shelf.make_room(listing.bytes)
         held = self._all(pin_id, listing, self._hold_copy)
         try:
             doubtful |= self._quiet(listing)

@@ -14,9 +14,13 @@ import os
 import resource
 import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from ckptsyncd.core.facts import FileFact
+from ckptsyncd.core.messages import PinsWeighed
+from ckptsyncd.core.rules.room import Room
+from ckptsyncd.core.words import size_words
 from ckptsyncd.edge import places
 from ckptsyncd.edge.copies import copy_file
 
@@ -33,13 +37,14 @@ def open_to_read(place: str) -> int:
 class Shelf:
     """The pinned files of one watch root. One thread keeps and drops; any may open meanwhile."""
 
-    def __init__(self, root: str, place: str | None = None) -> None:
+    def __init__(self, root: str, place: str | None = None, room: Room | None = None) -> None:
         """Keep nothing yet. ``place`` overrides where links are made; nothing is made here.
 
         At most a quarter of the descriptors that the process may have are used for pins.
         """
         self._root = root
         self._place = place
+        self._room = room or Room()
         self._open: dict[str, dict[int, int]] = {}
         self._lock = threading.Lock()
         self.most_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
@@ -52,6 +57,43 @@ class Shelf:
         """
         if not any(self._linked(place, pin_id, index, source) for place in self._places()):
             self._hold_open(pin_id, index, source)
+
+    def weighed(self) -> dict[str, int]:
+        """Return the bytes on disk that are kept under each id and have no other name; no zeros."""
+        found: dict[str, int] = {}
+        with self._lock:
+            for pin_id, held in self._open.items():
+                found[pin_id] = sum(_only_ours(os.fstat(fd), 0) for fd in held.values())
+        for place in self._places():
+            for pin_id, status in _kept(place):
+                found[pin_id] = found.get(pin_id, 0) + _only_ours(status, 1)
+        return {pin_id: size for pin_id, size in found.items() if size}
+
+    def weigh(self) -> PinsWeighed:
+        """Return what is kept for us alone, what is free, what is allowed; OSError: no root."""
+        space = os.statvfs(self._root)
+        disk_bytes = space.f_blocks * space.f_frsize
+        return PinsWeighed(
+            pins=tuple(sorted(self.weighed().items())),
+            free_bytes=space.f_bavail * space.f_frsize,
+            floor_bytes=self._room.floor(disk_bytes),
+            most_bytes=self._room.most(disk_bytes),
+        )
+
+    def make_room(self, size: int) -> None:
+        """Raise OSError where a copy of so many bytes would take more than is allowed."""
+        now = self.weigh()
+        held = sum(kept for _, kept in now.pins)
+        if held + size > now.most_bytes:
+            text = f"a copy of {size_words(size)} would be more than pins_most_bytes allows"
+            raise OSError(errno.ENOSPC, f"{text} ({size_words(now.most_bytes)})")
+
+    def _above_floor(self, size: int) -> None:
+        space = os.statvfs(self._root)
+        floor = self._room.floor(space.f_blocks * space.f_frsize)
+        if space.f_bavail * space.f_frsize - size < floor:
+            text = f"a copy of {size_words(size)} would leave less than pins_floor_bytes"
+            raise OSError(errno.ENOSPC, f"{text} ({size_words(floor)})")
 
     def keep_copy(self, pin_id: str, index: int, source: int, fact: FileFact) -> None:
         """Keep a copy of an open file, with the size and mtime of its fact; OSError where not."""
@@ -128,7 +170,21 @@ class Shelf:
 
     def _copied(self, place: str, pin_id: str, index: int, source: int, fact: FileFact) -> None:
         places.make(_directory(place, pin_id), self._root)
-        copy_file(source, fact, _name(place, pin_id, index) + _COPY)
+        copy_file(source, fact, _name(place, pin_id, index) + _COPY, self._above_floor)
+
+
+def _kept(place: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what lies at a place for pins: pin id and what the system says of each file."""
+    with contextlib.suppress(*_ABSENT):
+        for folder in Path(place).iterdir():
+            with contextlib.suppress(*_ABSENT):
+                for path in folder.iterdir():
+                    yield folder.name, path.lstat()
+
+
+def _only_ours(status: os.stat_result, names: int) -> int:
+    """Return the bytes on disk of a file that has only so many names: those are ours."""
+    return status.st_blocks * 512 if status.st_nlink <= names else 0
 
 
 def _directory(place: str, pin_id: str) -> str:

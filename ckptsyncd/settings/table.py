@@ -132,6 +132,13 @@ class Settings:
     max_wait_seconds: float = _setting(_RULES.max_wait_seconds, Duration(1.0, _DAY), WHOLE,
         "A checkpoint rewritten faster than it uploads is copied aside after this long.")
 
+    pins_floor_bytes: int | None = _setting(None, Size(0, 2**60), WHOLE,
+        "Checkpoints that the trainer removed are let go of while less than this is free. "
+        "Default: a twentieth of the disk, 10GiB at most.", '"20GiB"')
+    pins_most_bytes: int | None = _setting(None, Size(0, 2**60), WHOLE,
+        "Checkpoints that the trainer removed are kept until they are safe, but of all no more "
+        "than this. Default: half of the disk.", '"500GiB"')
+
     hands: int = _setting(_RULES.hands, Count(1, 64), UPLOAD,
         "Requests to the store under way at most.")
     piece_bytes: int = _setting(_RULES.piece_bytes, Size(2**18, 5 * _GIB), UPLOAD,

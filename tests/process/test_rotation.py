@@ -40,7 +40,7 @@ def test_the_newest_always_reaches_safe(
 
     What was rotated away needs no more disk than one checkpoint for each hand, and one that waits.
     """
-    daemon = program(root, durable, "--bandwidth", RATE).start()
+    daemon = program(root, durable, "--bandwidth", RATE, "--pins-floor-bytes", "0").start()
     pause, begun = threading.Event(), time.monotonic()
     worst = size = 0
     for step in range(1, SAVES + 1):
