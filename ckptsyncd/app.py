@@ -50,6 +50,7 @@ from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
 from ckptsyncd.formats import check
 from ckptsyncd.formats.listed import listed
 from ckptsyncd.notified import Notified, policy_of
+from ckptsyncd.outward import Outward
 from ckptsyncd.report.api import Api
 from ckptsyncd.report.last_snapshot import LastSnapshot
 from ckptsyncd.report.latency import CommitLatency
@@ -66,8 +67,8 @@ from ckptsyncd.settings import Settings, reloaded
 from ckptsyncd.signals import obey_signals
 from ckptsyncd.stores.counted import CountedStore
 
-#: At the end the last document gets so long to leave for the webhook (guessed: a round trip).
-WEBHOOK_SECONDS = 0.3
+#: At the end the last words get so long to leave for webhook and trackers (guessed: a round trip).
+LAST_WORDS_SECONDS = 0.3
 
 
 @dataclass(slots=True)
@@ -89,6 +90,7 @@ class Program:
     watcher: Watcher | None = None
     weigher: Weigher = field(init=False)
     notified: Notified = field(init=False)
+    outward: Outward = field(init=False)
     api: Api | None = None
     web: WebServer | None = None
     store: CountedStore = field(init=False)
@@ -155,7 +157,7 @@ class Program:
 
     def _taps(self) -> tuple[Tap, ...]:
         settings = self.settings
-        hidden = (*secrets_of(os.environ), settings.webhook)
+        hidden = (*secrets_of(os.environ), settings.webhook, settings.heartbeat_url)
         self.logs = Logs(form=settings.log_format, level=settings.log_level, secrets=hidden)
         self.library_log = self.logs.adopt_libraries()
         self.last_snapshot = LastSnapshot(self.ledger.apply, self.daemon)
@@ -164,11 +166,9 @@ class Program:
         self.latency = CommitLatency()
         reports = (self.logs, self.last_snapshot, self.systemd, self.probes, self.latency)
         taps = (*(report.turn for report in reports), self._warn_of_lock)
-        self.notified = Notified(
-            settings, os.environ, self.inbox.put, self.clock, self.logs, self.daemon
-        )
-        webhook = self.notified.webhook
-        return taps if webhook is None else (*taps, webhook.turn)
+        self.notified = Notified(settings, os.environ, self.inbox.put, self.clock, self.logs)
+        self.outward = Outward(settings, self.clock, self.logs, self.daemon, self.latency)
+        return (*taps, *self.outward.taps)
 
     def _warn_of_lock(self, moves: Sequence[Move], now: Instant, snapshot: Snapshot) -> None:
         """Say once that a second daemon could not be kept away; known only once the root is."""
@@ -300,7 +300,8 @@ class Program:
         if self.watcher is not None:
             self.watcher.stop()
         self.weigher.stop()
-        self.notified.close(WEBHOOK_SECONDS)
+        self.notified.close()
+        self.outward.close(LAST_WORDS_SECONDS)
         for server in (self.api, self.web):
             if server is not None:
                 server.close()

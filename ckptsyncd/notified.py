@@ -1,4 +1,4 @@
-"""The wiring of what a notice sets in motion: sources, the trainer, reports, the webhook."""
+"""The wiring of what a notice sets in motion: sources, the trainer, the report of the drain."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from ckptsyncd.edge.notices import Notices
 from ckptsyncd.edge.telling import Teller, Ways
 from ckptsyncd.edge.trainer import Trainer
 from ckptsyncd.report.logs import Logs
-from ckptsyncd.report.status_json import DaemonView
-from ckptsyncd.report.webhook import Webhook
 from ckptsyncd.settings import Settings
 from ckptsyncd.sources.detect import Surroundings, detected, small_file
 from ckptsyncd.sources.open import Wanted, opened
@@ -92,16 +90,12 @@ class Notified:
     post: Callable[[Message], None]
     clock: Clock
     logs: Logs
-    daemon: DaemonView
     trainer: Trainer | None = None
     notices: Notices | None = None
-    webhook: Webhook | None = field(init=False)
     teller: Teller = field(init=False)
 
     def __post_init__(self) -> None:
         """Prepare everything; nobody is listened to yet."""
-        url = self.settings.webhook
-        self.webhook = Webhook(url, self.daemon, self._undelivered) if url else None
         ways = ways_of(self.settings)
         self.teller = Teller(ways, self.post, self.environment, self._tell_child)
 
@@ -125,12 +119,10 @@ class Notified:
         if self.notices is not None:
             self.notices.wake()
 
-    def close(self, seconds: float) -> None:
-        """Listen no more, and give the last document to the webhook so long to leave."""
+    def close(self) -> None:
+        """Listen no more."""
         if self.notices is not None:
             self.notices.stop()
-        if self.webhook is not None:
-            self.webhook.close(seconds)
 
     def _tell_child(self, number: int) -> bool:
         return self.trainer is not None and self.trainer.tell(number)
@@ -145,6 +137,3 @@ class Notified:
         except OSError as error:
             text = f"the report of the drain cannot be kept: {error}"
             self.logs.say("warning", "drain.unkept", self.clock.now(), text=text)
-
-    def _undelivered(self, text: str) -> None:
-        self.logs.say("warning", "webhook.failed", self.clock.now(), text=text)

@@ -51,6 +51,11 @@ class CommitLatency:
         """Begin with nothing observed."""
         self.histogram = Histogram()
         self._closed: dict[_Key, float] = {}
+        self._newest: dict[str, float] = {}
+
+    def seconds_of(self, series: str) -> float | None:
+        """Return what the newest safe checkpoint of a series took, if one was observed."""
+        return self._newest.get(series)
 
     def turn(self, moves: Sequence[Move], now: Instant, snapshot: Snapshot) -> None:
         """Take in one turn's moves."""
@@ -67,9 +72,16 @@ class CommitLatency:
         elif move.new == "safe":
             closed = self._closed.pop(key, None)
             if closed is not None and move.old == "sealing":
-                self.histogram = self.histogram.with_one(max(now.boot - closed, 0.0))
+                self._observed(move.series, max(now.boot - closed, 0.0))
         elif move.new in _OVER:
             self._closed.pop(key, None)
+
+    def _observed(self, series: str, seconds: float) -> None:
+        self.histogram = self.histogram.with_one(seconds)
+        self._newest.pop(series, None)
+        self._newest[series] = seconds
+        if len(self._newest) > MOST_PENDING:
+            del self._newest[next(iter(self._newest))]
 
 
 def _closed_at(key: _Key, now: Instant, snapshot: Snapshot) -> float:

@@ -232,8 +232,22 @@ class Settings:
         "How many machines write parts of one checkpoint.")
 
     webhook: str = _setting("", Text("an http or https URL", r"https?://[^@\s]+"), REPORT,
-        "Address that is sent a small JSON document on a notice and on the report of a drain.",
-        '"https://hooks.example.com/T0/B0"')
+        "Address that is sent a small JSON document on a notice, on the report of a drain, and "
+        "when uploads stall or go on.", '"https://hooks.example.com/T0/B0"')
+    stall_seconds: float = _setting(300.0, Duration(1.0, 7 * _DAY), REPORT,
+        "The webhook is told of a stall once finished work waits and nothing moved for this long.")
+    heartbeat_url: str = _setting("", Text("an http or https URL", r"https?://[^@\s]+"), REPORT,
+        "Address that is called (GET) again and again, but only while everything whole is safe: a "
+        "dead-man switch.", '"https://hc.example.com/ping/0000"')
+    heartbeat_seconds: float = _setting(60.0, Duration(1.0, _DAY), REPORT,
+        "Call it this often.")
+    tensorboard_dir: str = _setting("", Path(), REPORT,
+        "Directory for TensorBoard: each series is a run below its ckptsyncd/.", '"/data/logs"')
+    wandb_project: str = _setting("", Text("a project's name", r"[^/\s]+"), REPORT,
+        "Plot in this project at Weights & Biases (extra 'wandb'); WANDB_... variables say the "
+        "rest.", '"llama"')
+    tracker_seconds: float = _setting(10.0, Duration(1.0, _DAY), REPORT,
+        "Both are told at most this often of what changed, and at once when something is safe.")
     log_format: str = _setting("auto", Choice(words=("auto", "human", "json")), REPORT,
         "auto: human on a terminal, JSON lines elsewhere.")
     log_level: str = _setting("info", Choice(words=("debug", "info", "warning", "error")), REPORT,
