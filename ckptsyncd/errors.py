@@ -71,7 +71,8 @@ class NothingVerifies(CkptsyncdError):
 class StoreError(CkptsyncdError):
     """The store answered with an error, or not at all.
 
-    ``ambiguous`` is true where the request may have taken effect although no good answer came.
+    ``ambiguous`` is true where the request may have taken effect although no good answer came,
+    ``throttled`` where the store wants fewer requests.
     """
 
     exit_code = 5
@@ -85,11 +86,13 @@ class StoreError(CkptsyncdError):
         hint: str | None = None,
         wait_seconds: float | None = None,
         ambiguous: bool = False,
+        throttled: bool = False,
     ) -> None:
         """Keep what the store said, how long it asked us to wait, and whether it may have acted."""
         super().__init__(text, hint=hint)
         self.wait_seconds = wait_seconds
         self.ambiguous = ambiguous
+        self.throttled = throttled
 
 
 class Again(StoreError):

@@ -202,6 +202,7 @@ class Brain:
         """Return when the next turn is due by the mere passing of time (boot seconds)."""
         times = [self.ending.next_alarm(self.last_event_at), self.drain.next_alarm(now)]
         times += [wait.until for wait in self.outstanding.resting.values()]
+        times.append(self.outstanding.throttle.until)
         parked = (edition.parked_until for edition in self.editions.open.values())
         times += [time for time in (*parked, self.eyes.next_alarm()) if time is not None]
         if self.wishes.is_ready:
@@ -317,7 +318,7 @@ class Brain:
             return
         message, order = original(message), out.order
         errand = message.errand
-        rest = self.outstanding.rest(message, now.boot, hasty=self.ending.is_hasty)
+        rest = self.outstanding.rest(message, out, now.boot, hasty=self.ending.is_hasty)
         if sent_bytes(order) >= LARGE_BYTES:
             self.rate.failed(out.since, rest.until)
         if message.kind not in ("changed", "local", "lost", "gone"):

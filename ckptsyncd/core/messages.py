@@ -223,7 +223,8 @@ class Failed:
     """An order did not succeed.
 
     ``kind`` as in ``errors``, or ``local`` (our disk) or ``changed`` (the file was not what the
-    listing said). ``ambiguous``: it may have taken effect.
+    listing said). ``ambiguous``: it may have taken effect. ``throttled``: the store wants fewer
+    requests.
     """
 
     errand: Errand
@@ -232,6 +233,7 @@ class Failed:
     wait_seconds: float | None = None
     ambiguous: bool = False
     hint: str = ""
+    throttled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,12 @@ class SourceView:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """How everything stands at one moment (``taken_at``, wall time)."""
+    """How everything stands at one moment (``taken_at``, wall time).
+
+    ``failing_since`` and ``failing_kind`` (``refused``: credentials or policy) belong to
+    ``store_failing``. ``slowed_to``: so many hands work while the store asks for fewer requests,
+    as it did in ``throttled`` answers.
+    """
 
     taken_at: float
     state: DaemonState
@@ -85,6 +90,10 @@ class Snapshot:
     retries: int
     bytes_sent: int
     store_failing: str
+    failing_since: float | None = None
+    failing_kind: str = ""
+    throttled: int = 0
+    slowed_to: int | None = None
     orphans: int = 0
     drain_plan: DrainPlanView | None = None
     would_fit_notice: WouldFit | None = None

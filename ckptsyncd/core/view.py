@@ -46,6 +46,10 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
         retries=brain.trouble.total,
         bytes_sent=brain.rate.bytes_sent,
         store_failing=_failing(brain, now),
+        failing_since=brain.trouble.since_wall if _failing(brain, now) else None,
+        failing_kind=brain.trouble.kind if _failing(brain, now) else "",
+        throttled=brain.outstanding.throttle.total,
+        slowed_to=_slowed_to(brain),
         orphans=len(brain.editions.leftovers.garbage),
         drain_plan=plan_view(brain.planner.plan, now),
         would_fit_notice=would_fit(brain.editions, brain.planner, now),
@@ -58,6 +62,11 @@ def _warnings(brain: Brain) -> Iterator[str]:
     yield from brain.runs.warnings.values()
     if brain.crowding.warning:
         yield brain.crowding.warning
+
+
+def _slowed_to(brain: Brain) -> int | None:
+    throttle = brain.outstanding.throttle
+    return None if throttle.most is None else throttle.hands(brain.policy.hands)
 
 
 def _failing(brain: Brain, now: Instant) -> str:

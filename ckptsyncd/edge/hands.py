@@ -39,7 +39,13 @@ def obey(order: HandOrder, store: Store, disk: Source, seconds: Seconds) -> Answ
     except StoreError as error:
         kind: Any = error.kind
         return Failed(
-            order.errand, kind, str(error), error.wait_seconds, error.ambiguous, error.hint
+            order.errand,
+            kind,
+            str(error),
+            error.wait_seconds,
+            error.ambiguous,
+            error.hint,
+            error.throttled,
         )
     except CkptsyncdError as error:
         return Failed(order.errand, "never", str(error), hint=error.hint)

@@ -66,9 +66,16 @@ def summary(snapshot: Snapshot, now: float) -> str:
         for name in names[:_MOST_SERIES]
     ]
     if snapshot.store_failing:
-        parts.insert(0, f"store failing: {snapshot.store_failing}")
+        parts.insert(0, f"{_failing(snapshot)}: {snapshot.store_failing}")
     told = "; ".join(parts) or "nothing seen yet"
     return printable(redacted(f"{snapshot.state}: {told}"))
+
+
+def _failing(snapshot: Snapshot) -> str:
+    """Say what is wrong with the store, and for how long."""
+    what = "refused by the store" if snapshot.failing_kind == "refused" else "store failing"
+    since = snapshot.failing_since
+    return what if since is None else f"{what} for {duration_words(snapshot.taken_at - since)}"
 
 
 def _head(snapshot: Snapshot, daemon: DaemonView, now: float, dead: str) -> Iterator[_Line]:
@@ -242,7 +249,10 @@ def _would_fit(found: WouldFit) -> _Line:
 
 def _troubles(snapshot: Snapshot) -> Iterator[_Line]:
     if snapshot.store_failing:
-        yield _Line(f"store failing: {snapshot.store_failing}", "bad")
+        yield _Line(f"{_failing(snapshot)}: {snapshot.store_failing}", "bad")
+    if snapshot.slowed_to is not None:
+        hands = count_words(snapshot.slowed_to, "request")
+        yield _Line(f"slowed down to {hands} at a time: the store asks for fewer", "warn")
     if snapshot.last_error and snapshot.last_error != snapshot.store_failing:
         times = count_words(snapshot.last_error_count, "time")
         yield _Line(f"last error ({times} in a row): {snapshot.last_error}", "warn")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ckptsyncd.errors import Missing, StoreError
+from ckptsyncd.errors import Again, Missing, StoreError
 
 #: What is as good as a key to the store, inside an address that an error may quote: the name of a
 #: session, a signature.
@@ -16,12 +16,22 @@ _SECRET = re.compile(r"\b(upload_id|uploadId|X-Goog-Signature|sig)=[^&\s)'\"]+")
 class Verdict:
     """A kind of error, with a better hint where there is one.
 
-    ``acted``: a write may have taken effect although this was the answer.
+    ``acted``: a write may have taken effect although this was the answer. ``throttles``: the store
+    wants fewer requests.
     """
 
     kind: type[StoreError]
     hint: str | None = None
     acted: bool = False
+    throttles: bool = False
+
+
+#: What every store means by a request too many.
+SLOW = Verdict(
+    Again, "the store asks for fewer requests; they are slowed down by themselves", throttles=True
+)
+#: What every store means by bytes that are not what was declared.
+DAMAGED = Verdict(Again, "the bytes were damaged on their way, or changed while they were sent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,7 @@ class Asked:
             hint=verdict.hint,
             wait_seconds=wait_seconds,
             ambiguous=verdict.acted and self.is_write,
+            throttled=verdict.throttles,
         )
 
 

@@ -33,6 +33,8 @@ ABSENT_WHEN_CALM = {
     "ckptsyncd_drain_bytes",
     "ckptsyncd_drain_lost_bytes",
     "ckptsyncd_notice_deadline_timestamp_seconds",
+    "ckptsyncd_slowed_to_hands",
+    "ckptsyncd_store_failing_since_timestamp_seconds",
 }
 
 needs_prometheus = pytest.mark.skipif(

@@ -65,6 +65,8 @@ def test_every_metric_of_the_table_is_there() -> None:
         would_fit_notice=WouldFit(False, 4 * 2**30, 40.0, 30.0),
         drain_plan=DrainPlanView(NOW, None, (), (), None, 0.0, 0.0),
         last_drain=DrainReport("aws", "n", "", "drained", NOW, NOW, None),
+        failing_since=NOW - 60,
+        slowed_to=1,
     )
     found = {name for name, _ in scraped(seen(snapshot, credentials_expire_at=NOW + 9))}
     ours = {re.sub("_(bucket|sum|count)$", "", name) for name in found if "ckptsyncd" in name}

@@ -79,6 +79,20 @@ def test_what_is_wrong_is_told() -> None:
     assert "from aws: \n" not in text
 
 
+def test_a_refusing_store_is_told_since_when() -> None:
+    """Whoever looks sees that it is the credentials or a policy, for how long, and the answer."""
+    refused = replace(
+        BUSY,
+        store_failing="put_object a: ExpiredToken (400)",
+        failing_since=BUSY.taken_at - 300,
+        failing_kind="refused",
+        slowed_to=1,
+    )
+    found = screen(refused)
+    assert "refused by the store for 5 min: put_object a: ExpiredToken (400)" in found
+    assert "slowed down to 1 request at a time: the store asks for fewer" in found
+
+
 def test_the_plan_of_a_drain_is_told_with_what_is_lost() -> None:
     """Names, bytes and the expected end of what fits, and each checkpoint that is given up."""
     plan = DrainPlanView(

@@ -333,7 +333,8 @@ class World:
 def _some_fault(chance: Random, verb: str) -> Fault:
     kind = chance.random()
     if kind < 0.35:
-        return Fault(Again("slow down", wait_seconds=chance.choice((None, 0.1, 3.0))))
+        wait = chance.choice((None, 0.1, 3.0))
+        return Fault(Again("slow down", wait_seconds=wait, throttled=True))
     if kind < 0.5:
         return Fault(Again("the connection broke", ambiguous=True))
     if kind < 0.9:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ckptsyncd.core.draining.rate import Rate
 from ckptsyncd.core.messages import Answer, ObjectStored, PieceStored, Report
-from ckptsyncd.core.orders import Begin, Finish, GetSmall, PutSmall
+from ckptsyncd.core.orders import Begin, Finish, GetSmall, HandOrder, PutSmall, Sum
 from ckptsyncd.core.sending.outstanding import Out, Outstanding
 
 
@@ -12,6 +12,8 @@ def measure(
     message: Answer | Report, out: Out, now: float, rate: Rate, outstanding: Outstanding
 ) -> bool:
     """Take in how long an order took; return whether it sent bytes of a checkpoint."""
+    if isinstance(out.order, HandOrder) and not isinstance(out.order, Sum):
+        outstanding.throttle.eased(out.since, outstanding.policy.hands)
     if isinstance(message, PieceStored):
         size, seconds = message.receipt.length, message.seconds
     elif isinstance(message, ObjectStored) and message.errand.purpose == "whole":

@@ -18,6 +18,7 @@ from ckptsyncd.core.messages import Answer, Failed, Report
 from ckptsyncd.core.orders import Begin, Errand, HandOrder, PutPiece, PutWhole, ScannerOrder
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending.retry import Wait, after_failure, wait_seconds
+from ckptsyncd.core.sending.throttle import Throttle
 
 #: So many rests are kept before those that are over are dropped (guessed).
 MOST_RESTS = 1000
@@ -52,6 +53,11 @@ class Outstanding:
     resting: dict[Errand, Wait] = field(default_factory=dict)
     #: When the latest of the large transfers that have ended well had begun.
     overtook: float = float("-inf")
+    throttle: Throttle = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin unthrottled."""
+        self.throttle = Throttle(self.random)
 
     def is_free(self, errand: Errand, now: float) -> bool:
         """Return whether an errand is neither under way nor resting."""
@@ -112,8 +118,11 @@ class Outstanding:
             if isinstance(out.order, HandOrder) and count <= MOST_COPIES:
                 yield copied(out.order, out.order.errand.attempt + 1)
 
-    def rest(self, message: Failed, now: float, *, hasty: bool) -> Wait:
+    def rest(self, message: Failed, out: Out, now: float, *, hasty: bool) -> Wait:
         """Have an errand rest after a failure, longer each time; return how long."""
+        if message.throttled:
+            asked = message.wait_seconds
+            self.throttle.slowed(out.since, now, self.policy, asked=asked, draining=hasty)
         before = self.resting.get(message.errand)
         pause = wait_seconds(
             1 if before is None else before.attempts + 1,

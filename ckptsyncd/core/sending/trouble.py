@@ -17,6 +17,7 @@ class Trouble:
     total: int = 0
     since_wall: float = 0.0
     text: str = ""
+    kind: str = ""
 
     def failed(self, message: Failed, wall: float, notes: Notebook) -> None:
         """Take in one more failure."""
@@ -24,7 +25,7 @@ class Trouble:
             self.since_wall = wall
         self.in_a_row += 1
         self.total += 1
-        self.text = message.text
+        self.text, self.kind = message.text, message.kind
         notes.moves.append(Complained(message.text, message.hint, "store"))
 
     def ended(self, notes: Notebook) -> None:

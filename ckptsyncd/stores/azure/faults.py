@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from azure.core import exceptions as sdk
 
 from ckptsyncd.errors import Again, Gone, Lost, Missing, Never, Refused, StoreError
-from ckptsyncd.stores.verdicts import Asked, Verdict, seconds_of
+from ckptsyncd.stores.verdicts import DAMAGED, SLOW, Asked, Verdict, seconds_of
 
 _CONTAINER = "make the container, or correct the URL; containers are never made by ckptsyncd"
 _CREDENTIALS = (
@@ -21,10 +22,7 @@ _CREDENTIALS = (
 )
 _ROLE = "give the identity the role Storage Blob Data Contributor, or the SAS token racwdl"
 _RENEW = "renew the key or the SAS token, and check this machine's clock"
-_DIGEST = Verdict(Again, "the bytes were damaged on their way, or changed while they were sent")
-_SLOW = Verdict(
-    Again, "the store asks for fewer requests; they are slowed down by themselves", acted=True
-)
+_SLOW = replace(SLOW, acted=True)
 _ACTED = Verdict(Again, acted=True)
 _ARCHIVED = Verdict(Never, "the blob is archived; rehydrate it first")
 _KEPT = Verdict(Refused, "an immutability policy or a legal hold protects the blob")
@@ -45,10 +43,10 @@ BY_CODE: Mapping[str, Verdict] = {
     "BlockCountExceedsLimit": Verdict(Never),
     "BlockListTooLong": Verdict(Never),
     "RequestBodyTooLarge": Verdict(Never),
-    "Md5Mismatch": _DIGEST,
-    "Crc64Mismatch": _DIGEST,
-    "InvalidMd5": _DIGEST,
-    "InvalidCrc64": _DIGEST,
+    "Md5Mismatch": DAMAGED,
+    "Crc64Mismatch": DAMAGED,
+    "InvalidMd5": DAMAGED,
+    "InvalidCrc64": DAMAGED,
     "InvalidRange": Verdict(Never, "the blob is smaller than its manifest says"),
     "ServerBusy": _SLOW,
     "OperationTimedOut": _ACTED,
@@ -109,7 +107,7 @@ def classify(asked: Asked, error: Exception) -> StoreError:
     code = code_of(error)
     verdict = BY_CODE.get(code) or BY_STATUS.get(status) or _by_range(status)
     if _MISMATCH.search(str(error)):
-        verdict = _DIGEST
+        verdict = DAMAGED
     if verdict.kind is Missing:
         verdict = Verdict(asked.absent)
     wait_seconds = seconds_of(answer.headers.get("Retry-After"))
@@ -118,7 +116,7 @@ def classify(asked: Asked, error: Exception) -> StoreError:
 
 def says_damaged(error: StoreError) -> bool:
     """Tell whether the store refused bytes because they were not what was declared."""
-    return error.hint == _DIGEST.hint
+    return error.hint == DAMAGED.hint
 
 
 def code_of(error: Exception) -> str:

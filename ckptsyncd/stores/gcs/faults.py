@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -15,7 +16,7 @@ from requests import exceptions as http
 from requests.models import Response
 
 from ckptsyncd.errors import Again, Gone, Lost, Missing, Never, Refused, StoreError
-from ckptsyncd.stores.verdicts import Asked, Verdict, seconds_of
+from ckptsyncd.stores.verdicts import DAMAGED, SLOW, Asked, Verdict, seconds_of
 
 _BUCKET = "make the bucket, or correct the URL; buckets are never made by ckptsyncd"
 _CREDENTIALS = (
@@ -26,17 +27,15 @@ _RENEW = "renew the credentials; they are read again by themselves"
 _ROLE = "give the account the role Storage Object User on the bucket"
 _TOKENS = "the server that hands out tokens does not answer"
 _ACTED = Verdict(Again, acted=True)
-_DIGEST = Verdict(Again, "the bytes were damaged on their way, or changed while they were sent")
-_SLOW = Verdict(Again, "the store asks for fewer requests; they are slowed down by themselves")
 _KEPT = Verdict(Refused, "a retention policy or a hold protects the object; see the bucket's rules")
 
 BY_REASON: Mapping[str, Verdict] = {
     "conditionNotMet": Verdict(Lost),
     "PreconditionFailed": Verdict(Lost),
-    "rateLimitExceeded": _SLOW,
-    "userRateLimitExceeded": _SLOW,
-    "SlowDown": _SLOW,
-    "TooManyRequests": _SLOW,
+    "rateLimitExceeded": SLOW,
+    "userRateLimitExceeded": SLOW,
+    "SlowDown": SLOW,
+    "TooManyRequests": SLOW,
     "quotaExceeded": Verdict(Again, "raise the project's quota"),
     "backendError": _ACTED,
     "internalError": _ACTED,
@@ -53,8 +52,8 @@ BY_REASON: Mapping[str, Verdict] = {
     "InvalidPartOrder": Verdict(Never),
     "EntityTooSmall": Verdict(Never),
     "EntityTooLarge": Verdict(Never),
-    "BadDigest": _DIGEST,
-    "InvalidDigest": _DIGEST,
+    "BadDigest": DAMAGED,
+    "InvalidDigest": DAMAGED,
 }
 
 BY_STATUS: Mapping[int, Verdict] = {
@@ -66,10 +65,10 @@ BY_STATUS: Mapping[int, Verdict] = {
     410: Verdict(Gone),
     412: Verdict(Lost),
     416: Verdict(Never, "the object is smaller than its manifest says"),
-    429: _SLOW,
+    429: SLOW,
     499: Verdict(Gone),
     501: Verdict(Never, "this server cannot do what was asked"),
-    503: Verdict(Again, _SLOW.hint, acted=True),
+    503: replace(SLOW, acted=True),
 }
 
 _REACH = Verdict(Again, "check the endpoint's name, the network and any proxy")
@@ -118,7 +117,7 @@ def _verdict(status: int, reason: str, said: str) -> Verdict:
     if _NO_BUCKET.search(said):
         return BY_REASON["NoSuchBucket"]
     if _MISMATCH.search(said):
-        return _DIGEST
+        return DAMAGED
     found = BY_REASON.get(reason) or BY_STATUS.get(status)
     if found is None:
         found = _ACTED if status >= 500 else Verdict(Never)  # noqa: PLR2004

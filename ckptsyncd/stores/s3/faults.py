@@ -7,13 +7,13 @@ beside the row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from botocore import exceptions as sdk
 from botocore.exceptions import ClientError
 
 from ckptsyncd.errors import Again, Gone, Lost, Missing, Never, Refused, StoreError
+from ckptsyncd.stores.verdicts import DAMAGED, SLOW, Asked, Verdict, seconds_of
 
 #: Requests after whose lost answer the store may look different.
 WRITES = frozenset(
@@ -36,25 +36,11 @@ ABOUT_UPLOADS = frozenset(
 ABOUT_OBJECTS = frozenset({"head_object", "get_object", "delete_object"})
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A kind of error, with a better hint where there is one.
-
-    ``acted``: a write may have taken effect although this was the answer.
-    """
-
-    kind: type[StoreError]
-    hint: str | None = None
-    acted: bool = False
-
-
 _CLOCK = "set this machine's clock; a request must arrive within 15 minutes of its signature"
 _RENEW = "renew the credentials; a role's are renewed by the SDK, fixed ones are not"
 _REGION = "name the bucket's region with --region or AWS_REGION"
 _BUCKET = "make the bucket, or correct the URL; buckets are never made by ckptsyncd"
 _ADDRESS = "check the endpoint and the bucket: nothing that speaks S3 answers there"
-_SLOW = Verdict(Again, "the store asks for fewer requests; they are slowed down by themselves")
-_DIGEST = Verdict(Again, "the bytes were damaged on their way, or changed while they were sent")
 
 BY_CODE: Mapping[str, Verdict] = {
     "NoSuchKey": Verdict(Missing),
@@ -65,19 +51,19 @@ BY_CODE: Mapping[str, Verdict] = {
     "ConditionalRequestConflict": Verdict(Again),
     "OperationAborted": Verdict(Again),
     "InvalidPart": Verdict(Gone),
-    "BadDigest": _DIGEST,
-    "InvalidDigest": _DIGEST,
-    "XAmzContentSHA256Mismatch": _DIGEST,
-    "XAmzContentChecksumMismatch": _DIGEST,
+    "BadDigest": DAMAGED,
+    "InvalidDigest": DAMAGED,
+    "XAmzContentSHA256Mismatch": DAMAGED,
+    "XAmzContentChecksumMismatch": DAMAGED,
     "IncompleteBody": Verdict(Again),
     "RequestTimeout": Verdict(Again, acted=True),
-    "SlowDown": _SLOW,
-    "SlowDownRead": _SLOW,
-    "SlowDownWrite": _SLOW,
-    "ServiceUnavailable": _SLOW,
-    "TooManyRequests": _SLOW,
-    "RequestLimitExceeded": _SLOW,
-    "ThrottlingException": _SLOW,
+    "SlowDown": SLOW,
+    "SlowDownRead": SLOW,
+    "SlowDownWrite": SLOW,
+    "ServiceUnavailable": SLOW,
+    "TooManyRequests": SLOW,
+    "RequestLimitExceeded": SLOW,
+    "ThrottlingException": SLOW,
     "InternalError": Verdict(Again, acted=True),
     "RequestTimeTooSkewed": Verdict(Again, _CLOCK),
     "RequestExpired": Verdict(Again, _CLOCK),
@@ -117,9 +103,9 @@ BY_STATUS: Mapping[int, Verdict] = {
     412: Verdict(Lost),
     413: Verdict(Never),
     416: BY_CODE["InvalidRange"],
-    429: _SLOW,
+    429: SLOW,
     501: BY_CODE["NotImplemented"],
-    503: _SLOW,
+    503: SLOW,
     507: BY_CODE["XMinioStorageFull"],
 }
 
@@ -180,7 +166,7 @@ def _in_context(verdict: Verdict, verb: str, code: str) -> Verdict:
         return Verdict(Lost)  # If-Match on a key that is gone
     if verdict.kind is Missing and verb not in ABOUT_OBJECTS:
         return Verdict(Never, _ADDRESS)
-    if verdict is _DIGEST and verb == "complete_multipart_upload":
+    if verdict is DAMAGED and verb == "complete_multipart_upload":
         return Verdict(Gone)  # the same pieces would be refused again
     return verdict
 
@@ -188,12 +174,7 @@ def _in_context(verdict: Verdict, verb: str, code: str) -> Verdict:
 def _raised(
     verdict: Verdict, text: str, verb: str, key: str, wait_seconds: float | None = None
 ) -> StoreError:
-    return verdict.kind(
-        f"{verb} {key}: {text:.400}",
-        hint=verdict.hint,
-        wait_seconds=wait_seconds,
-        ambiguous=verdict.acted and verb in WRITES,
-    )
+    return Asked(verb, key, is_write=verb in WRITES).error(verdict, text, wait_seconds)
 
 
 def _status(response: Any) -> int:
@@ -201,7 +182,5 @@ def _status(response: Any) -> int:
 
 
 def _wait_seconds(response: Any) -> float | None:
-    """Return what Retry-After asks for in seconds; its form as a date is not read."""
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    text = str(headers.get("retry-after", ""))
-    return float(text) if text.isascii() and text.isdecimal() else None
+    return seconds_of(headers.get("retry-after"))
