@@ -165,8 +165,11 @@ def _connect_to_write(path: Path) -> sqlite3.Connection:
     number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(number, 0o600)
+        is_new = not os.fstat(number).st_size
     finally:
         os.close(number)
+    if is_new:
+        _keep_names(path)
     db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         _check(db)
@@ -175,6 +178,18 @@ def _connect_to_write(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _keep_names(path: Path) -> None:
+    """Let the names that lead to a new file survive a power cut, as far as we may sync them."""
+    for directory in path.absolute().parents:
+        with contextlib.suppress(PermissionError):
+            number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                with contextlib.suppress(OSError):  # not every file system syncs directories
+                    os.fsync(number)
+            finally:
+                os.close(number)
 
 
 def _connect_to_memory() -> sqlite3.Connection:

@@ -19,6 +19,9 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WORKROOM = (".ckptsyncd", "tmp")
 
 
+#: Of so many directories it is remembered that their names are durable (guessed: some megabytes).
+MOST_DURABLE = 20_000
+
 #: Why a directory that was just made is not there: somebody pruned it, since it was still empty.
 _REMOVED = "the directory was removed as soon as it was made"
 
@@ -30,6 +33,7 @@ class Tree:
         """Remember where; nothing is opened."""
         self.path = path
         self._prepared = False
+        self._durable: set[tuple[str, ...]] = set()
 
     def prepare(self) -> None:
         """Make the directory, where its parent exists, and the workroom in it.
@@ -86,10 +90,25 @@ class Tree:
     def open(self, names: Sequence[str], *, make: bool = False) -> int:
         """Open a directory and return its descriptor, for ``closing``; as ``folder``."""
         current = self._root()
-        for name in names:
-            with closing(current), faults("/".join(names), writes=make):
-                current = _step(current, name, make=make)
+        for depth, name in enumerate(names, 1):
+            with closing(current) as above, faults("/".join(names), writes=make):
+                current = _step(above, name, make=make)
+                if make:
+                    self._keep(above, tuple(names[:depth]), current)
         return current
+
+    def _keep(self, above: int, names: tuple[str, ...], opened: int) -> None:
+        """Make a directory's name durable, once: whoever made it may not have come to that."""
+        if names in self._durable:
+            return
+        try:
+            os.fsync(above)
+        except OSError:
+            os.close(opened)
+            raise
+        if len(self._durable) >= MOST_DURABLE:
+            self._durable.clear()
+        self._durable.add(names)
 
     def _root(self) -> int:
         with faults(self.path):
