@@ -2,9 +2,9 @@
 
 ``record`` runs a program under strace and keeps every call that changes files. ``Medium`` plays
 them on two layers: what processes see, and what is on the medium. Only ``fsync`` brings the one
-into the other: a file's for its bytes, a directory's for its names. A cut at any moment leaves what is on
-the medium and, of everything since, any part: none of it, all of it, or each change by itself, the
-last write torn. That is less than any file system of Linux keeps, on purpose.
+into the other: a file's for its bytes, a directory's for its names. A cut at any moment leaves what
+is on the medium and, of everything since, any part: none of it, all of it, or each change by
+itself, the last write torn. That is less than any file system of Linux keeps, on purpose.
 """
 
 from __future__ import annotations
