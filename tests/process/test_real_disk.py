@@ -32,13 +32,33 @@ def check_restored(daemon: Program, durable: str, root: Path, names: list[str]) 
     assert content(back) == content(root)
 
 
+def watched(daemon: Program) -> list[str]:
+    """Return what the kernel says that the daemon watches."""
+    assert daemon.process is not None
+    found: list[str] = []
+    for path in Path(f"/proc/{daemon.process.pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found += [line for line in path.read_text().splitlines() if line.startswith("inotify")]
+    return found
+
+
+def is_stopped(daemon: Program) -> bool:
+    """Return whether every thread of the daemon stands still."""
+    assert daemon.process is not None
+    tasks = Path(f"/proc/{daemon.process.pid}/task").iterdir()
+    return all("State:\tT" in (task / "status").read_text() for task in tasks)
+
+
 def test_a_flood_of_events(root: Path, durable: str, program: Start) -> None:
     """More events than the kernel keeps while nobody reads: what was saved meanwhile is found."""
     daemon = program(root, durable).start()
     root.mkdir(exist_ok=True)
+    # A quick daemon finds and stores the first checkpoint before its watch is in place.
+    until(lambda: watched(daemon), "the root is watched")
     trainer_checkpoint(root, 1)
     daemon.until_safe("checkpoint-1")
     daemon.signal(signal.SIGSTOP)
+    until(lambda: is_stopped(daemon), "nobody reads")
     most = int(QUEUE.read_text())
     for number in range(most // 2 + 500):  # a file that is made and removed is two events at least
         path = root / f"scratch-{number % 7}.log"
@@ -114,16 +134,6 @@ def test_a_mount_without_events(tmp_path: Path, durable: str, program: Start) ->
         behind = tmp_path / "fuse/upper/checkpoints"
         trainer_checkpoint(behind, 3)
         check_restored(daemon, durable, root, ["best.pt", "checkpoint-2", "checkpoint-3"])
-
-
-def watched(daemon: Program) -> list[str]:
-    """Return what the kernel says that the daemon watches."""
-    assert daemon.process is not None
-    found: list[str] = []
-    for path in Path(f"/proc/{daemon.process.pid}/fdinfo").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            found += [line for line in path.read_text().splitlines() if line.startswith("inotify")]
-    return found
 
 
 def test_a_root_that_is_removed_and_made_again(root: Path, durable: str, program: Start) -> None:
