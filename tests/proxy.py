@@ -38,7 +38,8 @@ class Rule:
     ``hold``: the request waits, unsent, until ``release`` (or for ever). ``swallow``: it is sent,
     the store acts, and the answer is lost. ``refuse``: the connection is cut before it is sent.
     ``answer``: this answer is given in the store's stead. ``flip``: one bit in the middle of the
-    body is sent on wrong. ``reached`` is set at the first match.
+    body is sent on wrong. ``reached`` is set at the first match, ``taken_at`` are the times of all
+    (monotonic seconds).
     """
 
     method: str
@@ -48,6 +49,7 @@ class Rule:
     answer: bytes = b""
     reached: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
+    taken_at: list[float] = field(default_factory=list)
 
     def takes(self, method: str, target: str) -> bool:
         """Return whether this request falls under the rule, and count it."""
@@ -56,6 +58,7 @@ class Rule:
         if self.target.search(target) is None:
             return False
         self.times -= 1
+        self.taken_at.append(time.monotonic())
         return True
 
 
