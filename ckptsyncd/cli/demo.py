@@ -20,7 +20,7 @@ from ckptsyncd.client import Json
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.demo.screen import Screen
 from ckptsyncd.demo.story import tell
-from ckptsyncd.report.status import lines
+from ckptsyncd.report.status import Style, lines
 from ckptsyncd.report.status_read import from_json
 
 
@@ -54,7 +54,8 @@ def _screen(base: Path) -> Screen:
 
     def picture(document: Json, width: int) -> list[str]:
         snapshot, daemon = from_json(document)
-        shown = lines(snapshot, daemon, now=time.time(), width=width, colour=has_colour)
+        style = Style(width=width, colour=has_colour, bars=has_colour)
+        shown = lines(snapshot, daemon, now=time.time(), style=style)
         return [*shown, "", *_bars(snapshot, width)]
 
     return Screen(sys.stdout, base, picture, is_terminal=is_terminal, has_colour=has_colour)

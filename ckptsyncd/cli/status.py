@@ -19,7 +19,7 @@ from ckptsyncd.cli.options import socket_options
 from ckptsyncd.client import Json
 from ckptsyncd.errors import DaemonUnreachable
 from ckptsyncd.report.probes import NAMES
-from ckptsyncd.report.status import lines
+from ckptsyncd.report.status import Style, lines
 from ckptsyncd.report.status_json import FAILING, exit_code, to_json
 from ckptsyncd.report.status_read import from_json
 
@@ -78,8 +78,9 @@ def command(
     while True:
         look = looked(socket, config)
         text = json.dumps(document_of(look)) if as_json else screen(look)
-        is_screen = watch and not as_json and sys.stdout.isatty()
-        click.echo((_CLEAR if is_screen else "") + text)
+        if watch and not as_json and sys.stdout.isatty():
+            text = _CLEAR + fitting(text, get_terminal_size().lines)
+        click.echo(text)
         if not watch:
             context.exit(look.code)
         pause.wait(_WATCH_SECONDS)
@@ -109,15 +110,21 @@ def screen(look: Look) -> str:
     """Return the screen for people, as wide and as coloured as stdout takes it."""
     snapshot, daemon = from_json(look.document)
     is_terminal = sys.stdout.isatty()
-    shown = lines(
-        snapshot,
-        daemon,
-        now=time.time(),
+    style = Style(
         width=get_terminal_size().columns if is_terminal else _WIDE,
         colour=is_terminal and not os.environ.get("NO_COLOR"),
-        dead=look.dead,
+        bars=is_terminal,
     )
-    return "\n".join(shown)
+    return "\n".join(lines(snapshot, daemon, now=time.time(), style=style, dead=look.dead))
+
+
+def fitting(text: str, rows: int) -> str:
+    """Return as much of a screen as a terminal shows, and how many lines there are beyond."""
+    shown = text.split("\n")
+    room = max(rows - 2, 1)  # one for the cursor, one to say what is missing
+    if len(shown) <= room + 1:
+        return text
+    return "\n".join([*shown[:room], f"({len(shown) - room} more lines: ckptsyncd status | less)"])
 
 
 def document_of(look: Look) -> Json:

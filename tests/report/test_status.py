@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ckptsyncd.core.draining.drain_report import DrainReport, LeftBehind
 from ckptsyncd.core.draining.drain_view import DrainPlanView, PlannedView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.snapshot import Snapshot, SourceView
-from ckptsyncd.report.status import lines, summary
+from ckptsyncd.report.status import Style, lines, summary
 from tests.report.examples import BUSY, CALM, DAEMON, GIB, NOW, SNAPSHOTS, view
 
 
-def screen(snapshot: Snapshot, **changes: object) -> str:
+def screen(snapshot: Snapshot, *, dead: str = "", **style: Any) -> str:
     """Return the screen as one text."""
-    return "\n".join(lines(snapshot, DAEMON, now=NOW, **changes))  # type: ignore[arg-type]
+    return "\n".join(lines(snapshot, DAEMON, now=NOW, style=Style(**style), dead=dead))
 
 
 def test_a_busy_daemon() -> None:
@@ -127,6 +129,86 @@ def test_a_dead_daemon_is_said_first() -> None:
         "the daemon is dead: nobody answers on /run/x.sock\n"
         "what follows is what it knew 3 min 5 s ago, when it was running\n"
     )
+    assert "\n  ckptsyncd sync /data/run s3://bucket/run\n" in text
+
+
+def test_of_a_dead_daemon_nothing_is_foretold() -> None:
+    """What it had stored is told, and neither a rate nor when it would be done: nothing moves."""
+    fits = replace(BUSY, would_fit_notice=WouldFit(True, GIB, 3.0, 30.0))
+    text = screen(fits, dead="nobody answers")
+    assert "step 4300 at 61 %\n" in text
+    assert "at risk: 3.9 GiB" in text
+    assert not [word for word in ("left", "rate", "a notice of") if word in text]
+
+
+def test_the_last_error_is_told_once_with_its_count() -> None:
+    """Where it is what the store fails with, one line says so, and how often."""
+    failing = replace(
+        BUSY,
+        store_failing="HTTP 503",
+        last_error="HTTP 503",
+        last_error_count=17,
+        failing_since=NOW,
+    )
+    assert screen(failing).count("HTTP 503") == 1
+    assert "store failing for 0 s (17 times in a row): HTTP 503" in screen(failing)
+
+
+def test_what_waits_is_said_in_the_headline() -> None:
+    """A finished checkpoint that nobody uploads is named beside the recovery point."""
+    parked = replace(BUSY, checkpoints=(view(4300, "parked"), view(4200, "safe")))
+    assert "llama: step 4200 safe 38 s ago; step 4300 parked" in screen(parked)
+    settled = replace(BUSY, checkpoints=(view(4300, "settled"), view(4200, "safe")))
+    assert summary(settled, NOW).endswith("step 4200 safe 38 s ago; step 4300 waits for its turn")
+
+
+def test_how_the_last_drain_ended_stays_on_the_screen() -> None:
+    """Afterwards one reads what it did and, by name, what it left behind."""
+    left = LeftBehind("llama/checkpoint-4400", "llama", 1, 4400, 9 * GIB, GIB, "does not fit")
+    report = DrainReport("aws", "n", "spot", "deadline", NOW - 100, NOW - 10, NOW, left=(left,))
+    text = screen(replace(CALM, last_drain=report))
+    assert "last drain, 10 s ago: the time was up, after 1 min 30 s" in text
+    assert "left behind: llama/checkpoint-4400, 8.0 GiB missing: does not fit" in text
+    assert "everything finished became safe" in screen(
+        replace(CALM, last_drain=replace(report, outcome="drained", left=()))
+    )
+
+
+def test_a_sweep_of_many_runs_is_one_screen() -> None:
+    """The newest runs and those with work at risk have rows, the others are counted."""
+    safe = tuple(
+        view(1, "safe", series=f"run-{number}", checkpoint=f"run-{number}/1", saved_at=NOW - number)
+        for number in range(300)
+    )
+    parked = view(9, "parked", series="run-299", checkpoint="run-299/9", saved_at=NOW - 299)
+    text = screen(replace(CALM, recovery_points=(), checkpoints=(*safe, parked)))
+    assert len(text.splitlines()) < 35
+    assert "run-299: nothing safe yet; step 9 parked" in text
+    assert "and 293 more series, nothing of them at risk" in text
+    risky = tuple(replace(one, state="settled", at_risk=True) for one in safe)
+    text = screen(replace(CALM, checkpoints=risky))
+    assert "and 283 more series, 282 of them with work at risk" in text
+
+
+def test_bars_are_full_only_when_all_is_stored() -> None:
+    """A terminal shows how far an upload is, and never a full bar before the last byte."""
+    assert "[#########.......] 61 %, 12 s left" in screen(BUSY, bars=True)
+    almost = view(4300, "uploading", bytes_stored=10 * GIB - 1)
+    assert "#.] 99 %" in screen(replace(BUSY, checkpoints=(almost,)), bars=True)
+
+
+def test_a_number_keeps_its_unit() -> None:
+    """Wherever a narrow terminal wraps, no line begins with a unit."""
+    for width in range(20, 80):
+        for line in screen(BUSY, width=width).splitlines():
+            assert not re.match(r"\s*(%|s|B|GiB|min|h)\b", line), (width, line)
+
+
+def test_before_the_first_save_there_is_no_talk_of_safety() -> None:
+    """Where nothing was ever seen the screen says that, not that nothing is at risk."""
+    text = screen(replace(CALM, recovery_points=(), checkpoints=()))
+    assert "no checkpoint has been seen yet" in text
+    assert "at risk" not in text
 
 
 def test_series_are_told_newest_first() -> None:
@@ -193,7 +275,7 @@ def test_width_and_colour_are_arguments() -> None:
 @settings(max_examples=40, deadline=None)
 def test_any_snapshot_can_be_shown(snapshot: Snapshot, width: int, colour: bool) -> None:  # noqa: FBT001
     """Whatever a snapshot holds, the screen is plain lines without control characters."""
-    for line in lines(snapshot, DAEMON, now=NOW, width=width, colour=colour):
+    for line in lines(snapshot, DAEMON, now=NOW, style=Style(width, colour)):
         assert re.sub(r"\x1b\[[0-9;]*m", "", line).isprintable() or not line
         line.encode()
     assert summary(snapshot, NOW).isprintable()
