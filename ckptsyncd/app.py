@@ -7,6 +7,7 @@ import os
 import random
 import secrets
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -63,7 +64,7 @@ from ckptsyncd.report.status_json import DaemonView
 from ckptsyncd.report.systemd import Systemd
 from ckptsyncd.report.web import WebServer
 from ckptsyncd.residence import admitted
-from ckptsyncd.settings import Settings, reloaded
+from ckptsyncd.settings import Reload, Settings, reloaded
 from ckptsyncd.signals import obey_signals
 from ckptsyncd.stores.counted import CountedStore
 
@@ -106,6 +107,7 @@ class Program:
     last_snapshot: LastSnapshot = field(init=False)
     started_at: float = field(init=False)
     refusal: CkptsyncdError | None = None
+    reloading: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         """Lock, read the ledger, and put everything together; nothing is watched yet."""
@@ -244,24 +246,31 @@ class Program:
         )
 
     def reload(self, read: Callable[[], Settings]) -> None:
-        """Let other settings hold, as far as they can while it runs, and say what cannot."""
+        """Let other settings hold, as far as they can while it runs, and say what cannot.
+
+        May be called from several threads; whatever happens, the service manager hears its end.
+        """
+        with self.reloading:
+            self.systemd.reloading(monotonic())
+            try:
+                self._take(reloaded(self.settings, read()))
+            except CkptsyncdError as error:
+                now = self.clock.now()
+                self.logs.say("error", "settings.refused", now, text=str(error), hint=error.hint)
+            finally:
+                self.systemd.ready()
+
+    def _take(self, new: Reload) -> None:
         now = self.clock.now()
-        self.systemd.reloading(monotonic())
-        try:
-            new = reloaded(self.settings, read())
-        except CkptsyncdError as error:
-            self.logs.say("error", "settings.refused", now, text=str(error), hint=error.hint)
-        else:
-            self.settings = new.settings
-            self.logs.set_level(new.settings.log_level)
-            self.probes.synced_seconds = new.settings.synced_seconds
-            policy = policy_of(new.settings, os.environ, has_child=self.has_trainer)
-            self.inbox.put(Reconfigured(policy))
-            self.logs.say("info", "settings.reloaded", now, changed=", ".join(new.changed))
-            for name in new.kept:
-                reason = "it is part of what was opened at the start; restart to change it"
-                self.logs.say("warning", "settings.kept", now, setting=name, reason=reason)
-        self.systemd.ready()
+        self.settings = new.settings
+        self.logs.set_level(new.settings.log_level)
+        self.probes.synced_seconds = new.settings.synced_seconds
+        policy = policy_of(new.settings, os.environ, has_child=self.has_trainer)
+        self.inbox.put(Reconfigured(policy))
+        self.logs.say("info", "settings.reloaded", now, changed=", ".join(new.changed))
+        for name in new.kept:
+            reason = "it is part of what was opened at the start; restart to change it"
+            self.logs.say("warning", "settings.kept", now, setting=name, reason=reason)
 
     def listen(self) -> None:
         """Begin to poll the notice sources of this machine."""
