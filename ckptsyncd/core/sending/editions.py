@@ -318,7 +318,7 @@ class Editions:
         edition.began = True
         if isinstance(order, Begin):
             path = order.errand.path
-            edition.files[path].is_beginning = True
+            self.leftovers.asked(edition.files.get(path), order.key, notes)
             row = memory.intent_row(edition.save_id, path, order.key, order.nonce)
             notes.ledger.append(row)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ckptsyncd.core.facts import Begun, Limits
 from ckptsyncd.core.orders import Abandon, Errand, ListUploads
 from ckptsyncd.core.records import memory
+from ckptsyncd.core.sending.edition import FileProgress
 from ckptsyncd.core.turn import Notebook
 
 
@@ -51,6 +52,13 @@ class Leftovers:
             self.garbage[_errand(begun)] = begun
             notes.ledger.append(memory.garbage_row(begun))
             self.unbegun(begun.key, notes)
+
+    def asked(self, waiting: FileProgress | None, key: str, notes: Notebook) -> None:
+        """Note that an upload is being begun, for a file that may be stored by now."""
+        if waiting is None:
+            self.await_begun(key, notes)
+        else:
+            waiting.is_beginning = True
 
     def await_begun(self, key: str, notes: Notebook) -> None:
         """Remember that an upload is being begun under this key, for nobody any more."""
