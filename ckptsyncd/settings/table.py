@@ -153,6 +153,9 @@ class Settings:
     allow_step_back: bool = _setting(_RULES.allow_step_back, Switch(), UPLOAD,
         "Let a lower step than the newest become the latest (a new lineage).")
 
+    orbax_stamp: bool = _setting(_RULES.orbax_stamp, Switch(), UPLOAD,
+        "Add Orbax's commit_success.txt to its checkpoints: Orbax before 0.12.3 writes none on a "
+        "disk, and deletes what has none in a bucket.")
     sources: tuple[str, ...] = _setting(("auto",), Many(_SOURCE), NOTICE,
         "Where interruption notices come from; auto finds out on which cloud this is.")
     without_sources: tuple[str, ...] = _setting((), Many(_SOURCE), NOTICE,

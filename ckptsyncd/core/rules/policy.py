@@ -77,3 +77,5 @@ class Policy:
     allow_step_back: bool = False
     #: Take the run over although a newer daemon was seen.
     take_over: bool = False
+    #: Orbax checkpoints get the mark that Orbax asks for in a bucket.
+    orbax_stamp: bool = False

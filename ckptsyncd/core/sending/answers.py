@@ -44,7 +44,8 @@ from ckptsyncd.core.records.manifest import decode
 from ckptsyncd.core.sending import catalog, progress
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.editions import Editions
-from ckptsyncd.core.sending.upload import Scene, key_for
+from ckptsyncd.core.sending.stamps import stamp_row
+from ckptsyncd.core.sending.upload import Scene, key_for, wanted_stamps
 from ckptsyncd.core.turn import Notebook
 
 
@@ -208,6 +209,13 @@ def _looked_again(case: Case, message: LookedAgain) -> None:
         case.edition.looked = True
 
 
+def _stamped(case: Case, message: RecordPut) -> None:
+    edition, scene, path = case.edition, case.scene, message.errand.path
+    if path in wanted_stamps(edition, scene):
+        row = stamp_row(edition, path, scene.limits.checksum, scene.policy.node)
+        edition.stamps[path] = row
+
+
 def _sealed(case: Case, message: RecordPut) -> None:
     if isinstance(case.order, PutSmall) and message.errand.index == case.edition.number:
         case.edition.sealed = "yes"
@@ -239,6 +247,7 @@ TAKERS: dict[str, Callable[[Case, Any], None]] = {
     "whole": _stored,
     "stat": _seen,
     "look again": _looked_again,
+    "stamp": _stamped,
     "seal": _sealed,
     "read manifest": _manifest_read,
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ckptsyncd.core.facts import FileFact, Listing
 from ckptsyncd.core.records.manifest import Manifest, StoredFile
+from ckptsyncd.core.sending.stamps import is_stamp
 
 
 def _outline(item: FileFact | StoredFile) -> tuple[str, str, int, str | None]:
@@ -13,15 +14,22 @@ def _outline(item: FileFact | StoredFile) -> tuple[str, str, int, str | None]:
 
 
 def same_outline(listing: Listing, manifest: Manifest) -> bool:
-    """Return whether both have the same paths, kinds, sizes and targets; directories do not count."""
+    """Return whether both have the same paths, kinds, sizes and targets, directories apart.
+
+    A stamp may be in the store only.
+    """
     ours = {_outline(fact) for fact in listing.files if fact.kind != "directory"}
-    return ours == {_outline(s) for s in manifest.files if s.kind != "directory"}
+    theirs = {_outline(s): s for s in manifest.files if s.kind != "directory"}
+    return ours <= theirs.keys() and all(is_stamp(theirs[o]) for o in theirs.keys() - ours)
 
 
 def same_sums(sums: Mapping[str, int], manifest: Manifest) -> bool:
-    """Return whether every regular file of the manifest has the checksum in ``sums``."""
+    """Return whether every regular file of the manifest has the checksum in ``sums``.
+
+    A stamp may be in the store only.
+    """
     return all(
         sums.get(stored.path) == stored.crc64nvme
         for stored in manifest.files
-        if stored.kind == "file"
+        if stored.kind == "file" and (stored.path in sums or not is_stamp(stored))
     )

@@ -62,7 +62,8 @@ class Edition:
 
     ``number`` is 0 until one was chosen; ``expected`` is the one that was next when it settled.
 
-    ``files`` are those still on their way, ``stored`` those that are in the store. ``rivals`` are
+    ``files`` are those still on their way, ``stored`` those that are in the store, ``stamps`` those
+    there that the trainer's directory does not have. ``rivals`` are
     committed editions of the same name whose content may be this one; ``rival`` is the one whose
     sizes are equal and whose checksums are being compared (``sums``). ``source`` is the committed
     edition whose unchanged files it may share, until it is known whether that is still there.
@@ -82,6 +83,7 @@ class Edition:
     manifest: Manifest | None = None
     files: dict[str, FileProgress] = field(default_factory=dict)
     stored: dict[str, StoredFile] = field(default_factory=dict)
+    stamps: dict[str, StoredFile] = field(default_factory=dict)
     rivals: tuple[int, ...] = ()
     source: int = 0
     rival: Manifest | None = None

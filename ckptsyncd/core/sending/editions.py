@@ -151,6 +151,7 @@ class Editions:
         self._abandon_uploads(edition, notes)
         edition.files = {}
         edition.stored = {}
+        edition.stamps = {}
         self._forget_row(edition.save_id, notes)
         self.number(edition, notes)
 

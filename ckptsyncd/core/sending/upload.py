@@ -33,6 +33,7 @@ from ckptsyncd.core.records.manifest import Manifest, StoredFile, Writer, encode
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.pieces import piece_bytes
+from ckptsyncd.core.sending.stamps import STAMP, stamps_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,16 @@ def missing(edition: Edition, scene: Scene) -> Iterator[HandOrder | ScannerOrder
     elif not edition.looked:
         order = errand(edition, "look again", index=edition.number)
         yield LookAgain(order, edition.listing)
+    elif lacking := [path for path in wanted_stamps(edition, scene) if path not in edition.stamps]:
+        key = names.key_of_path(lacking[0])
+        yield PutSmall(errand(edition, "stamp", lacking[0]), key, STAMP, None)
     elif edition.sealed != "yes":
         yield from _seal(edition, scene)
+
+
+def wanted_stamps(edition: Edition, scene: Scene) -> tuple[str, ...]:
+    """Return the stamps that belong to this edition, if a user wants any."""
+    return stamps_for(edition) if scene.policy.orbax_stamp and edition.sealed == "no" else ()
 
 
 def _comparison(edition: Edition) -> Iterator[HandOrder]:
@@ -226,6 +235,7 @@ def manifest_of(edition: Edition, scene: Scene) -> Manifest:
         committed_at=scene.now.wall,
         files=(
             *(edition.stored[fact.path] for fact in edition.listing.files),
+            *edition.stamps.values(),
             *(stored_file(f, "", 0, "", scene.policy.node) for f in edition.listing.folders),
         ),
         writer=Writer(scene.host, scene.epoch or 0, scene.nonce, scene.version, scene.policy.node),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ckptsyncd.core.seeing.layouts.base import Layout, Marker
 
+#: Orbax's own mark that a directory is whole.
+STAMP_NAME = "commit_success.txt"
+
 #: Written under a temporary name and renamed as a whole, so what has the final name is whole. Where
 #: a listing found it, ``commit_success.txt`` says the same (as of 0.12; earlier: quiet).
 ORBAX = Layout(
