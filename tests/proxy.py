@@ -39,7 +39,7 @@ class Rule:
     the store acts, and the answer is lost. ``refuse``: the connection is cut before it is sent.
     ``answer``: this answer is given in the store's stead. ``flip``: one bit in the middle of the
     body is sent on wrong. ``reached`` is set at the first match, ``taken_at`` are the times of all
-    (monotonic seconds).
+    (monotonic seconds). ``headers`` must be found in the request's head, where it is given.
     """
 
     method: str
@@ -47,13 +47,14 @@ class Rule:
     times: int
     what: str
     answer: bytes = b""
+    headers: str = ""
     reached: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
     taken_at: list[float] = field(default_factory=list)
 
-    def takes(self, method: str, target: str) -> bool:
+    def takes(self, method: str, target: str, head: str) -> bool:
         """Return whether this request falls under the rule, and count it."""
-        if self.times <= 0 or self.method not in ("*", method):
+        if self.times <= 0 or self.method not in ("*", method) or self.headers not in head:
             return False
         if self.target.search(target) is None:
             return False
@@ -94,18 +95,25 @@ class Proxy:
         return f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def rule(
-        self, what: str, method: str, target: str, *, times: int = 1, answer: bytes = b""
+        self,
+        what: str,
+        method: str,
+        target: str,
+        *,
+        times: int = 1,
+        answer: bytes = b"",
+        headers: str = "",
     ) -> Rule:
         """Add a rule for requests whose method is this (``*``: any) and whose target matches."""
-        made = Rule(method, re.compile(target), times, what, answer)
+        made = Rule(method, re.compile(target), times, what, answer, headers)
         with self.lock:
             self.rules.append(made)
         return made
 
-    def matched(self, method: str, target: str) -> Rule | None:
+    def matched(self, method: str, target: str, head: str) -> Rule | None:
         """Return the rule that takes a request, if any."""
         with self.lock:
-            return next((rule for rule in self.rules if rule.takes(method, target)), None)
+            return next((rule for rule in self.rules if rule.takes(method, target, head)), None)
 
     def shaped(self, reader: Reader, length: int) -> bytes:
         """Return a request's body, as fast as the link is that all of them share."""
@@ -188,7 +196,8 @@ def _pass_one(
     if b"100-continue" in head.raw.lower():
         client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = proxy.shaped(reader, head.length or 0)
-    rule = proxy.matched(method, target)
+    headers = head.raw.decode("latin-1").lower()
+    rule = proxy.matched(method, target, headers)
     if rule is not None:
         rule.reached.set()
         if rule.what == "hold":
@@ -202,7 +211,6 @@ def _pass_one(
             middle = len(body) // 2
             body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
     with proxy.lock:
-        headers = head.raw.decode("latin-1").lower()
         proxy.requests.append(Request(method, target, len(body), headers))
     store.sendall(without_expect(head.raw) + body)
     return _answer(client, answers, method, swallow=rule is not None and rule.what == "swallow")

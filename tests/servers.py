@@ -23,6 +23,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 ACCESS_KEY = "testaccess"
 SECRET_KEY = "testsecret123"  # noqa: S105 - known to nobody but servers that live for one test run
+#: Another key of the same rights, to be rotated to. Its secret is the same.
+NEXT_ACCESS_KEY = "nextaccess"
 
 #: What a process needs in its environment to speak to any server of this page.
 ENVIRONMENT = {
@@ -158,7 +160,9 @@ def seaweedfs(weed: str, folder: Path) -> Iterator[S3Server]:
     config = folder / "s3.json"
     identity = {
         "name": "tests",
-        "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
+        "credentials": [
+            {"accessKey": name, "secretKey": SECRET_KEY} for name in (ACCESS_KEY, NEXT_ACCESS_KEY)
+        ],
         "actions": ["Admin", "Read", "Write", "List", "Tagging"],
     }
     config.write_text(json.dumps({"identities": [identity]}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ckptsyncd.core.messages import Failed
 from ckptsyncd.core.moves import Complained, Recovered
@@ -11,13 +11,17 @@ from ckptsyncd.core.turn import Notebook
 
 @dataclass(slots=True)
 class Trouble:
-    """Failures of the store in a row, and in total."""
+    """Failures of the store in a row, and in total.
+
+    What is refused is complained about by itself: waiting mends a store, and no refusal.
+    """
 
     in_a_row: int = 0
     total: int = 0
     since_wall: float = 0.0
     text: str = ""
     kind: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
 
     def failed(self, message: Failed, wall: float, notes: Notebook) -> None:
         """Take in one more failure."""
@@ -26,10 +30,11 @@ class Trouble:
         self.in_a_row += 1
         self.total += 1
         self.text, self.kind = message.text, message.kind
-        notes.moves.append(Complained(message.text, message.hint, "store"))
+        subject = "access" if message.kind == "refused" else "store"
+        self.counts[subject] = self.counts.get(subject, 0) + 1
+        notes.moves.append(Complained(message.text, message.hint, subject))
 
     def ended(self, notes: Notebook) -> None:
         """Take in that what failed works again."""
-        if self.in_a_row:
-            notes.moves.append(Recovered("store", self.in_a_row))
-            self.in_a_row = 0
+        notes.moves += [Recovered(subject, count) for subject, count in self.counts.items()]
+        self.in_a_row, self.counts = 0, {}

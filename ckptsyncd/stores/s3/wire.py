@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+import botocore.session
 from awscrt.exceptions import AwsCrtError
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
@@ -17,6 +18,7 @@ from urllib3.exceptions import HTTPError
 
 from ckptsyncd.errors import Refused, UsageError
 from ckptsyncd.stores.s3.faults import classify
+from ckptsyncd.stores.s3.identity import identity_of
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.sending import SentBody
 
@@ -48,8 +50,12 @@ class Wire:
         self._options = options
         self._clients: dict[bool, Any] = {}
         self._lock = threading.Lock()
+        core = botocore.session.Session()
+        self._identity = identity_of(core, options.profile)
         try:
-            self._session = boto3.session.Session(profile_name=options.profile)
+            self._session = boto3.session.Session(
+                botocore_session=core, profile_name=options.profile
+            )
             self.endpoint = str(self._client(signed=False).meta.endpoint_url)
         except ProfileNotFound as error:
             raise UsageError(
@@ -72,7 +78,8 @@ class Wire:
         """Make one request and return its answer, or raise the store error that it stands for.
 
         ``key`` is for people. ``signed`` unset: signed where TLS does not protect the request.
-        What the body itself raised passes through unchanged.
+        What the body itself raised passes through unchanged. Credentials that were refused are
+        looked for anew with the next request: they may have been replaced meanwhile.
         """
         client = self._client(signed=not self.is_https if signed is None else signed)
         if sent is not None:
@@ -82,7 +89,10 @@ class Wire:
         except (ClientError, BotoCoreError, HTTPError, AwsCrtError) as error:
             if sent is not None and sent.fault is not None:
                 raise sent.fault from None
-            raise classify(error, verb, key) from error
+            found = classify(error, verb, key)
+            if isinstance(found, Refused):
+                self._identity.forget()
+            raise found from error
         if sent is not None and sent.fault is not None:
             raise sent.fault
         return answer
