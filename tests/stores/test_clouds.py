@@ -14,6 +14,7 @@ import pytest
 
 from tests.emulators import BUCKET, AzureServer, GcsServer
 from tests.proxy import proxied
+from tests.servers import S3Server
 
 #: More than one piece of every store, and more than what is sent in one request.
 DATA_BYTES = 34 * 1024 * 1024
@@ -32,6 +33,9 @@ def place_on(server: object, prefix: str, at: str = "") -> Place:
     """Return a destination on a server, reached through ``at`` if one is given."""
     if isinstance(server, GcsServer):
         return Place(f"gs://{BUCKET}/{prefix}", ("--gcs-endpoint", at or server.endpoint), {})
+    if isinstance(server, S3Server):
+        flags = ("--s3-endpoint", at or server.endpoint, "--s3-path-style")
+        return Place(f"s3://{server.bucket}/{prefix}", flags, {})
     assert isinstance(server, AzureServer)
     return Place(
         f"az://{server.account}/{server.container}/{prefix}",
