@@ -101,6 +101,29 @@ def test_killed_while_settling(
     assert content(tmp_path / "back") == content(root)
 
 
+def test_a_killed_daemon_writes_no_piece_again_on_a_volume(
+    root: Path, tmp_path: Path, durable: str, program: Start
+) -> None:
+    """After kill -9 in mid-file only the pieces are written that the ledger does not have."""
+    options = ("--piece-bytes", "1MiB", "--hands", "2", "--bandwidth", "8MiB/s")
+    daemon = program(root, durable, *options).start()
+    root.mkdir(exist_ok=True)
+    by_rename(root / "big.pt", SIZE, 1)
+    until(lambda: has_sent(daemon, 8 * MIB), "eight pieces are stored")
+    stored = int((daemon.status() or {})["bytes_sent"])
+    daemon.kill()
+    (data,) = (tmp_path / "durable/.ckptsyncd/tmp").glob("*/data")
+    inode = data.stat().st_ino
+    daemon.options = options[:4]
+    daemon.start()
+    daemon.until_safe("big.pt")
+    status = daemon.status() or {}
+    size = (root / "big.pt").stat().st_size
+    # What was on its way when the daemon died may be written again: one piece for each hand.
+    assert 0 < status["bytes_sent"] <= size - stored + 2 * MIB
+    assert (tmp_path / "durable/big.pt").stat().st_ino == inode
+
+
 @pytest.mark.parametrize("delay", range(4))
 def test_killed_again_and_again_on_a_volume(
     delay: int, root: Path, tmp_path: Path, durable: str, program: Start
