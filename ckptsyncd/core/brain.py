@@ -111,10 +111,7 @@ class Brain:
             self.eyes.trust(row.settled)
         self.editions = Editions(policy, who.nonce, self.recalled)
         self.editions.leftovers.recall(self.recalled.garbage)
-        epochs = {} if policy.take_over else self.recalled.epochs
-        self.runs = Runs(policy, who.host, who.nonce, epochs, self.lineages)
-        if not policy.take_over:
-            self.runs.fenced = self.recalled.daemon.get("fenced", "")
+        self.runs = Runs.remembered(policy, (who.host, who.nonce), self.recalled, self.lineages)
         handled, others = handled_notices(self.recalled.daemon, who.boot_id)
         self.ending = Ending(policy, handled, who.boot_id)
         self.ending.rows += [forget_handled(notice_id) for notice_id in others]
@@ -205,6 +202,7 @@ class Brain:
         times.append(self.outstanding.throttle.until)
         parked = (edition.parked_until for edition in self.editions.open.values())
         times += [time for time in (*parked, self.eyes.next_alarm()) if time is not None]
+        times += [edition.joint.due for edition in self.editions.open.values()]
         if self.wishes.is_ready:
             times.append(self.runs.due(now, hasty=self.ending.is_hasty))
         # What was due at ``now`` was considered in the turn at ``now``: if no hand was free for
@@ -333,7 +331,7 @@ class Brain:
             self.editions.leftovers.abandoned(errand, notes)
         elif errand.purpose == "companion" and message.kind in ("local", "changed", "never"):
             self.beside.give_up(errand)
-        elif errand.purpose in ("take epoch", "move latest"):
+        elif errand.purpose in ("take epoch", "move latest", "take start"):
             self.runs.failed(message)
 
     # What the eyes saw --------------------------------------------------------------------------
@@ -371,8 +369,11 @@ class Brain:
             self.eyes.refuse(checkpoint, reason, now.boot)
         for manifest, listing in editions.committed:
             self.eyes.committed(manifest.checkpoint, listing)
-            self.runs.saw_commit(manifest, notes)
+            self.runs.saw_commit(manifest, notes, now.boot)
+        for reason in editions.overtaken:
+            self.runs.fence(reason, notes)
         editions.void, editions.refused, editions.committed = [], [], []
+        editions.overtaken = []
         if editions.catalog.is_known and self.eyes.scanned_once:
             self._forget_absent(notes)
         if editions.catalog.is_known and self.eyes.scanned_once and self.recalled.editions:

@@ -10,7 +10,7 @@ from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import FileFact, Listing
 from ckptsyncd.core.messages import RecordPut
 from ckptsyncd.core.orders import HandOrder, PutSmall
-from ckptsyncd.core.records.manifest import decode
+from ckptsyncd.core.records.manifest import decode, stored_file
 from ckptsyncd.core.records.memory import Recalled
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending import answers
@@ -18,8 +18,9 @@ from ckptsyncd.core.sending.answers import Case
 from ckptsyncd.core.sending.compare import same_outline, same_sums
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.editions import Editions
+from ckptsyncd.core.sending.scene import Scene
 from ckptsyncd.core.sending.stamps import STAMP, STAMP_CRC64NVME
-from ckptsyncd.core.sending.upload import Scene, manifest_of, missing, stored_file
+from ckptsyncd.core.sending.upload import manifest_of, missing
 from ckptsyncd.core.turn import Notebook
 from tests.core.parts import edition, fact, scene, settled
 

@@ -27,7 +27,8 @@ from ckptsyncd.core.records.documents import Claim
 from ckptsyncd.core.records.manifest import decode
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.progress import begin
-from ckptsyncd.core.sending.upload import Scene, missing, salt_of
+from ckptsyncd.core.sending.scene import Scene, salt_of
+from ckptsyncd.core.sending.upload import missing
 from tests.core.parts import LIMITS, NOW, begun, edition, fact, manifest, receipt, scene, stored
 
 SMALL, LARGE = fact("run/a.ckpt", 10), fact("run/a.ckpt", 40)

@@ -201,7 +201,8 @@ class Daemon:
             self._ghost(order, reading)
             answer: Message = Failed(order.errand, "again", "timed out", None, ambiguous=True)
         else:
-            answer = hands.obey(order, world.store, reading, world.seconds)  # type: ignore[arg-type]
+            store = world.store_of(self.machine)
+            answer = hands.obey(order, store, reading, world.seconds)  # type: ignore[arg-type]
             world.oracle.look()
         world.after(world.weather.choice((0.001, 0.01, 0.05)), lambda: self._answer(number, answer))
 

@@ -30,7 +30,7 @@ def check(fact: object, text: str) -> None:
 
 
 #: Records that are written again and again.
-CHANGING = (names.LATEST, names.POINTERS, names.EPOCHS, names.COMPANIONS)
+CHANGING = (names.LATEST, names.POINTERS, names.EPOCHS, names.COMPANIONS, names.STARTS)
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from ckptsyncd.core.messages import (
     Touched,
 )
 from ckptsyncd.core.orders import Order
+from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending.wishes import Who
 from ckptsyncd.edge.clock import FakeClock
 from ckptsyncd.edge.scribe import Scribe
@@ -155,7 +156,7 @@ class World:
         machine.lives += 1
         nonce = f"{machine.name}.{machine.lives}"
         brain = Brain(
-            self.plan.policy,
+            self.policy_of(machine),
             Who(machine.name, nonce, "1"),
             Random(f"jitter {self.plan.seed} {nonce}").random,
             machine.ledger.recalled(),
@@ -167,6 +168,16 @@ class World:
         if self.plan.is_polled:
             self.after(0.01, lambda: daemon.hear(Polled("", "no events")))
         self.after(0.01, lambda: daemon.hear(Touched("", tree=True)))
+
+    def policy_of(self, machine: Machine) -> Policy:
+        """Return the rules of a machine's daemon."""
+        del machine
+        return self.plan.policy
+
+    def store_of(self, machine: Machine) -> FaultyStore:
+        """Return the store as a machine reaches it."""
+        del machine
+        return self.store
 
     def stopped(self, daemon: Daemon) -> None:
         """Judge the exit code of a daemon that stopped by itself."""

@@ -40,7 +40,8 @@ class Claim:
     ``save_id`` names the content: the same save joins the claim, any other takes the next edition.
     ``salt`` is the part of the data keys that tells this edition's objects from foreign ones.
     ``pruned_at``: the edition was committed and pruned at this time; its save, where it still lies
-    on a disk, is not stored again.
+    on a disk, is not stored again. Several machines know by ``step``, ``saved_at`` and ``mark``
+    that theirs is the same save (``together.saves``), and ``nodes`` is how many there are.
     """
 
     checkpoint: str
@@ -53,6 +54,10 @@ class Claim:
     salt: str
     claimed_at: float
     pruned_at: float = 0.0
+    step: int | None = None
+    saved_at: float = 0.0
+    mark: str = ""
+    nodes: int = 1
 
     def encode(self) -> bytes:
         """Return the claim as JSON."""
@@ -73,6 +78,10 @@ class Claim:
             salt=as_text(row, "salt"),
             claimed_at=as_number(row, "claimed_at"),
             pruned_at=as_number({"pruned_at": 0.0} | row, "pruned_at"),
+            step=None if row.get("step") is None else as_int(row, "step", 0),
+            saved_at=as_number({"saved_at": 0.0} | row, "saved_at"),
+            mark=as_text({"mark": ""} | row, "mark"),
+            nodes=as_int(row, "nodes", 1, default=1),
         )
 
 
@@ -137,7 +146,11 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """The run epoch of one node of a series, raised by compare-and-set when a daemon takes over."""
+    """The run epoch of one node of a series, raised by compare-and-set when a daemon takes over.
+
+    ``start`` is the number of its holder's start (``Starts``): whoever started before it does not
+    take the run from it. 0 where that is not known.
+    """
 
     series: str
     node: int
@@ -145,6 +158,7 @@ class Epoch:
     nonce: str
     host: str
     taken_at: float
+    start: int = 0
 
     def encode(self) -> bytes:
         """Return the epoch as JSON."""
@@ -161,6 +175,34 @@ class Epoch:
             nonce=as_text(row, "nonce"),
             host=as_text(row, "host"),
             taken_at=as_number(row, "taken_at"),
+            start=as_int(row, "start", 0, default=0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """How many state directories were started anew for one node of a destination, by order."""
+
+    node: int
+    start: int
+    nonce: str
+    host: str
+    started_at: float
+
+    def encode(self) -> bytes:
+        """Return the count as JSON."""
+        return _dump(asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Starts:
+        """Return the count in ``data``; raises Never."""
+        row = _load(data)
+        return cls(
+            node=as_int(row, "node", 0),
+            start=as_int(row, "start", 0),
+            nonce=as_text(row, "nonce"),
+            host=as_text(row, "host"),
+            started_at=as_number(row, "started_at"),
         )
 
 

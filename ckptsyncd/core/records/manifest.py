@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from ckptsyncd.core.facts import Kind
+from ckptsyncd.core.facts import FileFact, Kind
 from ckptsyncd.errors import Never, PathRefused
 
 FORMAT_VERSION = 1
@@ -27,7 +27,8 @@ class StoredFile:
     """One file of a committed edition and where its bytes lie.
 
     ``path`` is relative to the watch root; ``key`` is empty for symlinks and directories.
-    ``checked`` names what the store compared before this file was called safe.
+    ``checked`` names what the store compared before this file was called safe. ``node`` had it, and
+    ``also`` had the same content under the same name.
     """
 
     path: str
@@ -40,6 +41,23 @@ class StoredFile:
     checked: str = ""
     target: str | None = None
     node: int = 0
+    also: tuple[int, ...] = ()
+
+
+def stored_file(fact: FileFact, key: str, crc64nvme: int, checked: str, node: int) -> StoredFile:
+    """Return the manifest's row for a file whose bytes are in the store."""
+    return StoredFile(
+        path=fact.path,
+        kind=fact.kind,
+        size=fact.size if fact.kind == "file" else 0,
+        mode=fact.mode,
+        mtime_ns=fact.mtime_ns,
+        key=key,
+        crc64nvme=crc64nvme,
+        checked=checked,
+        target=fact.target,
+        node=node,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +183,8 @@ def encode_file(stored: StoredFile) -> dict[str, Any]:
         row["target"] = stored.target
     if stored.node:
         row["node"] = stored.node
+    if stored.also:
+        row["also"] = list(stored.also)
     return row
 
 
@@ -238,6 +258,7 @@ def decode_file(row: dict[str, Any]) -> StoredFile:
         checked=str(row.get("checked", "")),
         target=target,
         node=as_int(row, "node", 0, default=0),
+        also=tuple(item for item in as_list(row.get("also", [])) if isinstance(item, int)),
     )
 
 

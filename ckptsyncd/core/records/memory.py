@@ -148,6 +148,7 @@ def edition_row(save_id: str, number: int, settled: Settled) -> Remember:
         "layout": settled.layout,
         "evidence": settled.evidence,
         "stale": list(settled.stale),
+        "absent": list(settled.absent),
         "copy": settled.copy,
         "number": number,
         "listing": _facts(settled.listing.files),
@@ -331,6 +332,7 @@ def _settled(row: dict[str, Any]) -> Settled:
         found=True,
         copy=row.get("copy") is True,
         stale=tuple(str(path) for path in as_list(row.get("stale", []))),
+        absent=tuple(str(path) for path in as_list(row.get("absent", []))),
     )
 
 

@@ -19,6 +19,8 @@ EPOCHS = OURS + "epochs/"
 EDITIONS = OURS + "editions/"
 COMPANIONS = OURS + "companions/"
 REPORTS = OURS + "reports/"
+NODES = OURS + "nodes/"
+STARTS = OURS + "starts/"
 
 #: Longest quoted name that is used as it is; longer ones become a prefix and a hash (guessed: far
 #: below S3's 1,024 bytes a key, and readable in a console).
@@ -77,6 +79,28 @@ def pointers_key(series: str) -> str:
 def epoch_key(series: str, node: int) -> str:
     """Return where the run epoch of one node of a series lies."""
     return f"{EPOCHS}{quoted(series)}.{node}.json"
+
+
+def start_key(node: int) -> str:
+    """Return where it is counted how often somebody started anew as this node."""
+    return f"{STARTS}{node}.json"
+
+
+def parts_prefix(checkpoint: str, edition: int) -> str:
+    """Return below what the parts of an edition lie that several machines store."""
+    return f"{NODES}{quoted(checkpoint)}.{edition}/"
+
+
+def part_key(checkpoint: str, edition: int, node: int) -> str:
+    """Return where one node's part of an edition lies."""
+    return f"{parts_prefix(checkpoint, edition)}{node}.json"
+
+
+def parse_part_key(key: str, prefix: str) -> int | None:
+    """Return the node whose part has this key, if it is one below the prefix."""
+    text = key.removeprefix(prefix).removesuffix(".json")
+    is_one = key == f"{prefix}{text}.json" and text.isascii() and text.isdecimal()
+    return int(text) if is_one and len(text) < 10 else None  # noqa: PLR2004
 
 
 def report_key(host: str, nonce: str, number: int) -> str:

@@ -73,6 +73,11 @@ class Policy:
     #: This machine's number among those that write one checkpoint.
     node: int = 0
     nodes: int = 1
+    #: What two machines wrote under one name within this time is one save (guessed: far less than
+    #: between two saves of a name, more than their disks and clocks differ by).
+    save_window_seconds: float = 60.0
+    #: The other machines' parts are waited for this long before it is said (guessed).
+    incomplete_seconds: float = 300.0
     #: A step below the newest may become latest.
     allow_step_back: bool = False
     #: Take the run over although a newer daemon was seen.

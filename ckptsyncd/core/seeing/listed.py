@@ -62,6 +62,18 @@ def _differs(layout: Layout, index: Seen, look: FileLook, there: Mapping[str, Se
     return ""
 
 
+def absent(layout: Layout, name: str, members: Iterable[Seen]) -> tuple[str, ...]:
+    """Return the paths that indexes among the files name and that are not among them."""
+    there = {m.rel: m for m in members}
+    found = set()
+    for member in there.values():
+        folder = posixpath.dirname(member.rel)
+        named = () if member.look is None else member.look.lists
+        rels = (posixpath.join(folder, one) for one in named)
+        found |= {rel for rel in rels if rel not in there and _is_member(layout, rel)}
+    return tuple(sorted(rel if name == "." else f"{name}/{rel}" for rel in found))
+
+
 def _is_member(layout: Layout, rel: str) -> bool:
     """Return whether a file of this name would count as a part of such a checkpoint at all."""
     if layout.group:

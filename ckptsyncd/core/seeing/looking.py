@@ -9,6 +9,7 @@ from ckptsyncd.core.messages import Looked
 from ckptsyncd.core.seeing.census import ANYTHING
 from ckptsyncd.core.seeing.gaze import Gaze
 from ckptsyncd.core.seeing.hearing import absorb, drop_missing, is_link_beside
+from ckptsyncd.core.seeing.listed import absent
 from ckptsyncd.core.seeing.marks import is_done, missing_mark
 from ckptsyncd.core.seeing.settle import Held, Parked, Verdict, View, Waits, Whole, judge
 from ckptsyncd.core.seeing.sightings import Removed, Settled, UnitView
@@ -245,6 +246,7 @@ def _whole(gaze: Gaze, unit: Unit, verdict: Whole) -> None:
         copy=verdict.is_copy,
         stale=view.stale,
         changed_at=unit.changed_at,
+        absent=absent(unit.layout, unit.name, view.members) if view.is_share else (),
     )
     gaze.news.append(unit.told)
 

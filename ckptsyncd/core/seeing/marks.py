@@ -41,6 +41,12 @@ def marks_for(marker: Marker, members: Iterable[AnyWritten]) -> list[AnyWritten]
     return [m for m in members if not m.is_stale and fits(marker.path, m.rel)]
 
 
+def marks_here(layout: Layout, members: Iterable[Written]) -> tuple[Marker, ...]:
+    """Return the layout's marks whose file is among these, of whatever save."""
+    rels = [m.rel for m in members]
+    return tuple(m for m in layout.markers if any(fits(m.path, rel) for rel in rels))
+
+
 def is_done(pattern: str, members: Iterable[Written]) -> bool:
     """Return whether the file by which a trainer's author says "whole" is there, and newest.
 
@@ -58,10 +64,12 @@ def plain(marker: Marker) -> str:
     return marker.path.replace("\\", "").replace(".+", "*")
 
 
-def missing_mark(layout: Layout, members: Iterable[Written]) -> str:
-    """Return why the layout's own marks do not hold yet, or nothing."""
+def missing_mark(
+    layout: Layout, members: Iterable[Written], markers: tuple[Marker, ...] | None = None
+) -> str:
+    """Return why the layout's own marks (or only these of them) do not hold yet, or nothing."""
     members = tuple(members)
-    for marker in layout.markers:
+    for marker in layout.markers if markers is None else markers:
         if not is_asked_for(marker, members):
             continue
         marks = marks_for(marker, members)

@@ -22,7 +22,13 @@ from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.layouts.base import Layout, Marker, fits
 from ckptsyncd.core.seeing.layouts.files import DATA_FILE
 from ckptsyncd.core.seeing.listed import contradiction
-from ckptsyncd.core.seeing.marks import Written, is_asked_for, marks_for, missing_mark
+from ckptsyncd.core.seeing.marks import (
+    Written,
+    is_asked_for,
+    marks_for,
+    marks_here,
+    missing_mark,
+)
 from ckptsyncd.core.seeing.shapes import Shape, is_same, lacking, shape_of
 
 #: Where no lease tells whether somebody writes: this much longer after the last change (the late
@@ -78,6 +84,7 @@ class View:
     everything else.
     ``is_complete_again``: it was whole before, and everything in it was written anew.
     ``is_rewritten``: it was seen at rest and written again, without ever settling.
+    ``is_share``: other machines have the rest of it, perhaps its marker and what an index names.
     """
 
     name: str
@@ -99,6 +106,12 @@ class View:
     is_rewritten: bool = False
     is_overdue: bool = False
     is_torn: bool = False
+    is_share: bool = False
+
+    @property
+    def markers(self) -> tuple[Marker, ...]:
+        """The marks that are to be in it: of a share those whose file is there at all."""
+        return marks_here(self.layout, self.members) if self.is_share else self.layout.markers
 
     @property
     def stale(self) -> tuple[str, ...]:
@@ -167,11 +180,11 @@ def _evidence(view: View, patience: Patience) -> Verdict:
         return Whole("rename")
     if view.is_unveiled:
         return Whole("marker")
-    for marker in view.layout.markers:
+    for marker in view.markers:
         verdict = _marked(view, marker, patience)
         if not isinstance(verdict, Whole):
             return verdict
-    if any(m.seals and is_asked_for(m, view.members) for m in view.layout.markers):
+    if any(m.seals and is_asked_for(m, view.members) for m in view.markers):
         return Whole("marker")
     if view.is_single and _has_end(view.members[0]):
         return Whole("format")
@@ -220,7 +233,7 @@ def _ruled_out(view: View, patience: Patience) -> Verdict | None:
     if view.is_frozen:
         return Parked("files of it were removed and nothing was written since")
     missing = _gap(view.members) or contradiction(view.layout, view.members)
-    if missing:
+    if missing and not view.is_share:
         return _or_parked(missing, view, patience)
     end = view.changed_at + patience.quiet
     if view.is_busy and view.looked_at < end:
@@ -287,7 +300,7 @@ def _unsure(view: View, patience: Patience) -> Verdict | None:
 
 
 def _unmarked(view: View) -> bool:
-    asked = (m for m in view.layout.markers if m.seals and is_asked_for(m, view.members))
+    asked = (m for m in view.markers if m.seals and is_asked_for(m, view.members))
     return any(not marks_for(m, view.members) for m in asked)
 
 
@@ -295,7 +308,7 @@ def _marked(view: View, marker: Marker, patience: Patience) -> Verdict:
     """Return Whole where this marker holds, or what it waits for."""
     if not is_asked_for(marker, view.members):
         return Whole("marker")
-    reason = missing_mark(view.layout, view.members)
+    reason = missing_mark(view.layout, view.members, view.markers)
     if reason:
         remedy = f"if it is whole: ckptsyncd commit {view.name}"
         return _or_parked(f"{reason} ({remedy})", view, patience)
@@ -332,7 +345,9 @@ def _patient(view: View, patience: Patience) -> Verdict:
         return Whole("shape")
     if _can_copy(view, fits_model=fits_model):
         return Whole("copy", is_copy=True)
-    quiet = patience.ranks if view.layout.ranked else patience.quiet
+    # The mark of a share may lie on another machine: nobody here tells when the last file came.
+    ranked = view.layout.ranked or view.markers != view.layout.markers
+    quiet = patience.ranks if ranked else patience.quiet
     if lacks:
         quiet += patience.differs
     if idle >= quiet:

@@ -34,6 +34,8 @@ class Settled:
     copy: bool = False
     stale: tuple[str, ...] = ()
     changed_at: float = field(default=0.0, compare=False)
+    #: Files that an index in it names and that another machine has to have.
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,10 @@ from ckptsyncd.core.records.manifest import decode
 from ckptsyncd.core.sending import catalog, progress
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.editions import Editions
+from ckptsyncd.core.sending.scene import Scene
 from ckptsyncd.core.sending.stamps import stamp_row
-from ckptsyncd.core.sending.upload import Scene, key_for, wanted_stamps
+from ckptsyncd.core.sending.upload import key_for, wanted_stamps
+from ckptsyncd.core.together import replies
 from ckptsyncd.core.turn import Notebook
 
 
@@ -77,7 +79,8 @@ def _pinned(case: Case, message: Pinned) -> None:
 
 
 def _compared(case: Case, message: RecordRead) -> None:
-    progress.rival_read(case.edition, message.data)
+    node = case.scene.policy.node if case.scene.is_joint else None
+    progress.rival_read(case.edition, message.data, node)
     _adopt(case)
 
 
@@ -103,6 +106,7 @@ def _claimed(case: Case, message: RecordPut) -> None:
     if _is_moot(case, message):
         return
     case.edition.claimed = "yes"
+    replies.claimed(case)
     case.editions.claimed(case.edition, case.scene)
 
 
@@ -115,7 +119,9 @@ def _claim_read(case: Case, message: RecordRead) -> None:
     if _is_moot(case, message):
         return
     taken = case.edition.number
-    if progress.was_pruned(case.edition, message.data):
+    if case.scene.is_joint:
+        replies.claim_read(case, message)
+    elif progress.was_pruned(case.edition, message.data):
         case.editions.pruned_before(case.edition, case.notes)
     elif progress.claim_read(case.edition, message.data):
         case.editions.renumber(case.edition, case.notes)
@@ -225,6 +231,9 @@ def _sealed(case: Case, message: RecordPut) -> None:
 def _manifest_read(case: Case, message: RecordRead) -> None:
     if message.errand.index != case.edition.number:
         return
+    if case.scene.is_joint:
+        replies.manifest_read(case, message)
+        return
     data = message.data
     manifest = progress.manifest_read(case.edition, data, case.scene.nonce)
     if manifest is not None:
@@ -250,6 +259,12 @@ TAKERS: dict[str, Callable[[Case, Any], None]] = {
     "stamp": _stamped,
     "seal": _sealed,
     "read manifest": _manifest_read,
+    "seek manifest": _manifest_read,
+    "own part": replies.own_part_read,
+    "check epoch": replies.epoch_checked,
+    "part": replies.part_put,
+    "list parts": replies.listed,
+    "read part": replies.part_read,
 }
 
 
@@ -257,7 +272,7 @@ def hear_beside(
     editions: Editions, message: Answer | Report, order: Order, notes: Notebook
 ) -> bool:
     """Take in an answer that concerns no open edition; return whether it was one of ours."""
-    if isinstance(message, KeysListed):
+    if isinstance(message, KeysListed) and message.errand.purpose == "catalogue":
         editions.list_catalog(message.keys, notes)
     elif isinstance(message, RecordRead) and message.errand.purpose == catalog.PURPOSE:
         editions.confirm_safe(message.errand.checkpoint, message.data, notes)
@@ -289,7 +304,7 @@ def failed(case: Case, message: Failed, now: float) -> None:
         long = 10.0 if kind == "never" else 1.0
         until = now + long * editions.policy.parked_seconds
         editions.parked(edition, message.text, until, case.notes)
-    elif purpose in ("claim", "seal") and unsure:
+    elif purpose in ("claim", "seal", "part") and unsure:
         if message.errand.index == edition.number:
             _doubt(edition, purpose)
     else:
@@ -307,6 +322,8 @@ def _not_begun(case: Case, order: Begin, message: Failed) -> None:
 def _doubt(edition: Edition, purpose: str) -> None:
     if purpose == "seal":
         edition.sealed = "doubt"
+    elif purpose == "part":
+        edition.joint.part = "doubt"
     elif edition.claimed != "yes":
         edition.claimed = "doubt"
 

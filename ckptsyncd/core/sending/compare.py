@@ -23,13 +23,18 @@ def same_outline(listing: Listing, manifest: Manifest) -> bool:
     return ours <= theirs.keys() and all(is_stamp(theirs[o]) for o in theirs.keys() - ours)
 
 
-def same_sums(sums: Mapping[str, int], manifest: Manifest) -> bool:
-    """Return whether every regular file of the manifest has the checksum in ``sums``.
+def is_share(listing: Listing, manifest: Manifest, node: int) -> bool:
+    """Return whether what lies here is this node's share of a manifest, perhaps more of it."""
+    ours = {_outline(fact) for fact in listing.files if fact.kind != "directory"}
+    theirs = [stored for stored in manifest.files if stored.kind != "directory"]
+    share = {_outline(stored) for stored in theirs if node in (stored.node, *stored.also)}
+    return share <= ours <= {_outline(stored) for stored in theirs}
 
-    A stamp may be in the store only.
-    """
+
+def same_sums(sums: Mapping[str, int], manifest: Manifest) -> bool:
+    """Return whether the manifest has the checksums in ``sums`` for all files that they name."""
     return all(
-        sums.get(stored.path) == stored.crc64nvme
+        sums[stored.path] == stored.crc64nvme
         for stored in manifest.files
-        if stored.kind == "file" and (stored.path in sums or not is_stamp(stored))
+        if stored.kind == "file" and stored.path in sums
     )

@@ -13,6 +13,7 @@ from ckptsyncd.core.facts import Begun, FileFact, Listing, Piece, Receipt
 from ckptsyncd.core.lifecycle import State, checked_move
 from ckptsyncd.core.records.manifest import Manifest, StoredFile
 from ckptsyncd.core.seeing.sightings import Settled
+from ckptsyncd.core.together.joint import Joint
 
 #: ``doubt``: the write may have happened although no good answer came; it is read back.
 Certainty = Literal["no", "doubt", "yes"]
@@ -67,6 +68,7 @@ class Edition:
     committed editions of the same name whose content may be this one; ``rival`` is the one whose
     sizes are equal and whose checksums are being compared (``sums``). ``source`` is the committed
     edition whose unchanged files it may share, until it is known whether that is still there.
+    ``joint`` is how far it is where several machines store it together.
     """
 
     settled: Settled
@@ -90,6 +92,7 @@ class Edition:
     sums: dict[str, int] = field(default_factory=dict)
     parked_until: float | None = None
     began: bool = False
+    joint: Joint = field(default_factory=Joint)
     saved_at: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,9 @@ from ckptsyncd.core.sending.catalog import Catalog
 from ckptsyncd.core.sending.edition import Edition, is_overwritten
 from ckptsyncd.core.sending.giving_way import outrun
 from ckptsyncd.core.sending.leftovers import Leftovers
-from ckptsyncd.core.sending.upload import Scene
+from ckptsyncd.core.sending.rivals import rivals_of
+from ckptsyncd.core.sending.scene import Scene
+from ckptsyncd.core.together.joint import Joint
 from ckptsyncd.core.turn import Notebook
 
 #: So many editions that were superseded or vanished are kept for status (guessed).
@@ -47,6 +49,8 @@ class Editions:
     void: list[str] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     committed: list[tuple[Manifest, Listing]] = field(default_factory=list)
+    #: Why this daemon is to be fenced, as the store told beside an edition.
+    overtaken: list[str] = field(default_factory=list)
     uploads_begun: int = 0
 
     # What the eyes saw --------------------------------------------------------------------------
@@ -84,21 +88,9 @@ class Editions:
         return True
 
     def _rivals(self, edition: Edition) -> tuple[int, ...]:
-        """Return the committed editions whose content this one may be, newest first.
-
-        Where the ledger knows this edition's number: only a commit of that number, which the
-        ledger may have missed. Where it is known what is safe of this name: what was committed
-        since, and that one itself if it has the same sizes and times (it was brought here again).
-        """
         committed = self.catalog.of(edition.checkpoint)
         row, safe = self._row(edition), self.safe.get(edition.checkpoint)
-        if row is not None:
-            return (row.number,) if row.number in committed else ()
-        if safe is not None:
-            is_again = safe.manifest.save_id == edition.save_id
-            least = safe.manifest.edition + (not is_again)
-            committed = {number for number in committed if number >= least}
-        return tuple(sorted(committed, reverse=True))
+        return rivals_of(edition.save_id, committed, row, safe)
 
     def series_of(self, errand: Errand) -> str:
         """Return the series that an order works for, or nothing."""
@@ -148,6 +140,7 @@ class Editions:
         edition.looked = False
         edition.sealed = "no"
         edition.source = 0
+        edition.joint = Joint()
         self._abandon_uploads(edition, notes)
         edition.files = {}
         edition.stored = {}
@@ -229,6 +222,10 @@ class Editions:
         for other in self.of(newer.checkpoint):
             if other.settled_at <= newer.settled_at and self.policy.backlog == "newest":
                 self._drop(other, notes, "superseded", "a newer save of it is safe")
+        # What is in the store of it stays there for the others to complete.
+        for other in [edition for edition in self.open.values() if edition.joint.is_waiting]:
+            if other.series == newer.series and newer.is_newer_than(other):
+                self._drop(other, notes, "superseded", f"{newer.checkpoint} is safe")
 
     def voided(self, edition: Edition, reason: str, notes: Notebook) -> None:
         """Give up an edition whose content changed under us; the eyes look for the next one."""

@@ -105,4 +105,4 @@ def note_state(editions: Editions, errand: Errand, notes: Notebook) -> None:
     if edition is None or not edition.began or edition.parked_until is not None:
         return
     sealing = edition.claimed == "yes" and not (edition.files or edition.source)
-    notes.moved(edition, "sealing" if sealing else "uploading")
+    notes.moved(edition, "sealing" if sealing else "uploading", edition.joint.reason)

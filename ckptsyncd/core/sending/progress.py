@@ -7,15 +7,16 @@ now certain; ``upload.missing`` reads it again. Where an answer was ambiguous th
 
 from __future__ import annotations
 
-from ckptsyncd.core.facts import Begun
+from ckptsyncd.core.facts import Begun, Listing
 from ckptsyncd.core.messages import Failed, ObjectSeen, ObjectStored, PieceStored
 from ckptsyncd.core.records.documents import Claim
-from ckptsyncd.core.records.manifest import Manifest, StoredFile, decode
+from ckptsyncd.core.records.manifest import Manifest, StoredFile, decode, stored_file
 from ckptsyncd.core.records.memory import EditionRow
-from ckptsyncd.core.sending.compare import same_outline, same_sums
+from ckptsyncd.core.sending.compare import is_share, same_outline, same_sums
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.pieces import cut
-from ckptsyncd.core.sending.upload import Scene, key_for, stored_file
+from ckptsyncd.core.sending.scene import Scene
+from ckptsyncd.core.sending.upload import key_for
 from ckptsyncd.errors import CkptsyncdError
 
 
@@ -178,18 +179,27 @@ def manifest_read(edition: Edition, data: bytes | None, nonce: str) -> Manifest 
     return None
 
 
-def rival_read(edition: Edition, data: bytes | None) -> None:
-    """Take in a committed edition of the same name: compare on, or go to the next one."""
+def rival_read(edition: Edition, data: bytes | None, node: int | None = None) -> None:
+    """Take in a committed edition of the same name: compare on, or go to the next one.
+
+    ``node`` is ours where each of several machines has a share of it.
+    """
     manifest: Manifest | None = None
     if data is not None:
         try:
             manifest = decode(data)
         except CkptsyncdError:
             manifest = None
-    if manifest is not None and same_outline(edition.listing, manifest):
+    if manifest is not None and _may_be(edition.listing, manifest, node):
         edition.rival = manifest
     else:
         next_rival(edition)
+
+
+def _may_be(listing: Listing, manifest: Manifest, node: int | None) -> bool:
+    return same_outline(listing, manifest) or (
+        node is not None and is_share(listing, manifest, node)
+    )
 
 
 def next_rival(edition: Edition) -> None:

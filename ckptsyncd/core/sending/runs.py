@@ -11,11 +11,14 @@ from ckptsyncd.core.orders import Errand, GetSmall, PutSmall
 from ckptsyncd.core.records import memory
 from ckptsyncd.core.records.documents import Epoch, Latest, Pointer, Pointers
 from ckptsyncd.core.records.manifest import Manifest
+from ckptsyncd.core.records.memory import Recalled
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending import series as single
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.pointing import target_of
 from ckptsyncd.core.sending.series import Rank, Series
+from ckptsyncd.core.sending.start import Start
+from ckptsyncd.core.together.patience import latest_delay
 from ckptsyncd.core.turn import Notebook
 from ckptsyncd.errors import CkptsyncdError
 
@@ -33,11 +36,26 @@ class Runs:
     fenced: str = ""
     warnings: dict[str, str] = field(default_factory=dict)
     committed: dict[str, list[Manifest]] = field(default_factory=dict)
+    start: Start = field(default_factory=Start)
+
+    @classmethod
+    def remembered(
+        cls, policy: Policy, who: tuple[str, str], recalled: Recalled, lineages: dict[str, int]
+    ) -> Runs:
+        """Return what the ledger knows; ``who`` is (host, process nonce).
+
+        Who is told to take a run over forgets that it was fenced, and by whom.
+        """
+        epochs = {} if policy.take_over else recalled.epochs
+        fenced = "" if policy.take_over else recalled.daemon.get("fenced", "")
+        start = Start.recalled(recalled.daemon)
+        return cls(policy, *who, epochs, lineages, fenced=fenced, start=start)
 
     def of(self, name: str) -> Series:
         """Return the series of this name, known from now on."""
         if name not in self.known:
-            series = Series(name, lineage=self.lineages.get(name, 0))
+            lineage = self.lineages.get(name, 0)
+            series = Series(name, lineage=lineage, announced=self.policy.nodes > 1)
             if name in self.epochs:
                 series.last_epoch, series.last_nonces = self.epochs[name]
             self.known[name] = series
@@ -52,11 +70,16 @@ class Runs:
         self, limits: Limits, now: Instant, *, hasty: bool
     ) -> Iterator[GetSmall | PutSmall]:
         """Yield the record orders that any series needs now; none that write when fenced."""
+        who = (self.host, self.nonce)
+        if not self.fenced:
+            yield from self.start.missing(limits, self.policy.node, who, now)
+        start = self.start.number if self.start.is_settled(limits) else None
         for series in self.known.values():
             if self.fenced and series.latest_known:
                 continue
-            who = (self.host, self.nonce)
-            yield from single.missing(series, limits, self.policy, who, now, hasty=hasty)
+            yield from single.missing(
+                series, limits, self.policy, who, now, hasty=hasty, start=start
+            )
 
     def due(self, now: float, *, hasty: bool) -> float:
         """Return when the next hint may be written (boot seconds)."""
@@ -78,9 +101,13 @@ class Runs:
 
     # Commits ------------------------------------------------------------------------------------
 
-    def saw_commit(self, manifest: Manifest, notes: Notebook) -> None:
+    def saw_commit(self, manifest: Manifest, notes: Notebook, now: float = 0.0) -> None:
         """Take in a committed edition: perhaps the newest of its series, perhaps a step back."""
         series = self.of(manifest.series)
+        if self.policy.nodes > 1 and manifest.writer.nonce != self.nonce:
+            # Who committed moves the hint: a thousand nodes that did would be in each other's way.
+            series.trusts_until = now + latest_delay(self.policy.node, self.nonce)
+            series.latest_known = False
         self._warn_of_step_back(series, manifest, notes)
         series.after_step = max(series.after_step, -1 if manifest.step is None else manifest.step)
         if series.best is None or manifest.rank() > series.best.rank():
@@ -152,6 +179,8 @@ class Runs:
         self, message: RecordRead | RecordPut, data: bytes, now: Instant, notes: Notebook
     ) -> None:
         """Take in the answer to one of the series' own orders; ``data`` is what was written."""
+        if self.start.hear(message, self.nonce, notes):
+            return
         series = self.of(message.errand.checkpoint)
         purpose = message.errand.purpose
         if isinstance(message, RecordRead):
@@ -176,6 +205,8 @@ class Runs:
                 # A hint that cannot be read is overwritten: the manifests are the truth.
                 notes.said("series.bad_latest", ("series", series.name), ("text", str(error)))
         newer = single.latest_seen(series, latest, message.version, self.policy.node)
+        # A thousand nodes do not announce themselves in one record: each looks at its own epoch.
+        series.announced |= self.policy.nodes > 1
         if message.data is not None and latest is None:
             series.latest_version = message.version
         if newer:
@@ -188,7 +219,8 @@ class Runs:
                 record = Epoch.decode(message.data)
             except CkptsyncdError as error:
                 notes.said("series.bad_epoch", ("series", series.name), ("text", str(error)))
-        taken_over = single.epoch_seen(series, record, message.version, self.nonce)
+        start = self.start.number
+        taken_over = single.epoch_seen(series, record, message.version, self.nonce, start)
         if message.data is not None and record is None:
             series.epoch_version = message.version
         if taken_over and not self.policy.take_over:
@@ -200,8 +232,12 @@ class Runs:
 
     def failed(self, failed: Failed) -> None:
         """Take in that one of the series' own orders failed: what was conditional is read again."""
-        series = self.of(failed.errand.checkpoint)
         unsure = failed.ambiguous or failed.kind == "lost"
+        if failed.errand.purpose == "take start":
+            if unsure:
+                self.start.failed()
+            return
+        series = self.of(failed.errand.checkpoint)
         if failed.errand.purpose == "take epoch" and unsure:
             series.epoch_read = False
         elif failed.errand.purpose == "move latest" and unsure:

@@ -27,7 +27,8 @@ class Series:
 
     ``epoch`` is ours once ``epoch_taken`` is ``yes``. ``last_epoch`` and ``last_nonces`` are
     what former daemons of this watch root had (from the ledger). ``latest_known`` is false until
-    the store's hint was read, and again after it changed under us. ``best`` is the highest
+    the store's hint was read, and again after it changed under us. Until ``trusts_until`` another
+    node that committed is trusted to move it (boot seconds). ``best`` is the highest
     committed manifest that we know of.
     """
 
@@ -43,6 +44,7 @@ class Series:
     latest_version: str | None = None
     latest_written_at: float = float("-inf")
     announced: bool = False
+    trusts_until: float = float("-inf")
     epoch_wanted: bool = False
     best: Manifest | None = None
     lineage: int = 0
@@ -64,12 +66,19 @@ def missing(
     now: Instant,
     *,
     hasty: bool,
+    start: int | None = 0,
 ) -> Iterator[GetSmall | PutSmall]:
-    """Yield the record orders that the series needs now. ``who`` is (host, process nonce)."""
+    """Yield the record orders that the series needs now. ``who`` is (host, process nonce).
+
+    ``start`` is our number among those that started as this node, ``None`` while not known.
+    """
     if not series.latest_known:
+        if not hasty and now.boot < series.trusts_until:
+            return
         yield GetSmall(Errand("read latest", series.name), names.latest_key(series.name))
     elif series.epoch_taken != "yes" and (series.epoch_wanted or wants_latest(series)):
-        yield from _epoch(series, limits, policy, who, now)
+        if start is not None:
+            yield from _epoch(series, limits, policy, who, now, start)
     elif latest_due(series, policy, now.boot, hasty=hasty) <= now.boot:
         yield _move_latest(series, limits, policy, who[1], now)
     elif series.pointers_wanted not in (None, series.pointers_stored):
@@ -86,14 +95,19 @@ def condition(limits: Limits, version: str | None) -> Condition:
 
 
 def _epoch(
-    series: Series, limits: Limits, policy: Policy, who: tuple[str, str], now: Instant
+    series: Series,
+    limits: Limits,
+    policy: Policy,
+    who: tuple[str, str],
+    now: Instant,
+    start: int,
 ) -> Iterator[GetSmall | PutSmall]:
     key = names.epoch_key(series.name, policy.node)
     if not series.epoch_read:
         yield GetSmall(Errand("read epoch", series.name), key)
         return
     host, nonce = who
-    record = Epoch(series.name, policy.node, series.epoch, nonce, host, now.wall)
+    record = Epoch(series.name, policy.node, series.epoch, nonce, host, now.wall, start)
     order = Errand("take epoch", series.name)
     yield PutSmall(order, key, record.encode(), condition(limits, series.epoch_version))
 
@@ -104,11 +118,14 @@ def highest_rank(series: Series) -> Rank | None:
     return max((rank for rank in known if rank is not None), default=None)
 
 
-def epoch_seen(series: Series, record: Epoch | None, version: str, nonce: str) -> bool:
+def epoch_seen(
+    series: Series, record: Epoch | None, version: str, nonce: str, start: int = 0
+) -> bool:
     """Take in the epoch in the store; return whether somebody else has taken the run over.
 
     Ours already: a put that was answered ambiguously succeeded. Higher than the one that this
-    watch root's former daemon had, and not written by it: a replacement runs elsewhere.
+    watch root's former daemon had, and not written by it: a replacement runs elsewhere. So it does
+    where its holder started after us (``start``), even if we never had an epoch.
     """
     series.epoch_read = True
     series.epoch_version = version if record is not None else None
@@ -118,6 +135,8 @@ def epoch_seen(series: Series, record: Epoch | None, version: str, nonce: str) -
         series.epoch_taken = "yes"
         return False
     series.epoch = found + 1
+    if record is not None and record.start > start and record.nonce not in series.last_nonces:
+        return True
     if series.last_epoch is None or record is None or record.nonce in series.last_nonces:
         return False
     return found >= series.last_epoch
@@ -135,7 +154,8 @@ def latest_due(series: Series, policy: Policy, now: float, *, hasty: bool) -> fl
     """Return when the hint may be written: at most every ``latest_seconds`` unless hasty."""
     if not wants_latest(series):
         return float("inf")
-    return now if hasty else series.latest_written_at + policy.latest_seconds
+    due = max(series.latest_written_at + policy.latest_seconds, series.trusts_until)
+    return now if hasty else due
 
 
 def _move_latest(

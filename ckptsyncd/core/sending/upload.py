@@ -7,13 +7,11 @@ resting, so an order is asked for again until its answer has changed the progres
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from ckptsyncd.core.facts import Condition, FileFact, IfAbsent, Instant, Limits, Piece
+from ckptsyncd.core.facts import Limits, Piece
 from ckptsyncd.core.orders import (
     Begin,
-    Errand,
     Finish,
     GetSmall,
     HandOrder,
@@ -29,38 +27,13 @@ from ckptsyncd.core.orders import (
 )
 from ckptsyncd.core.records import names
 from ckptsyncd.core.records.documents import Claim
-from ckptsyncd.core.records.manifest import Manifest, StoredFile, Writer, encode
+from ckptsyncd.core.records.manifest import Manifest, Writer, encode, stored_file
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.pieces import piece_bytes
+from ckptsyncd.core.sending.scene import Scene, create_only, errand, salt_of
 from ckptsyncd.core.sending.stamps import STAMP, stamps_for
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What an edition's next order depends on beside its own progress.
-
-    ``epoch`` is ``None`` until this daemon has taken one for the series. ``is_free`` tells what is
-    neither under way nor resting: a manifest of a hundred thousand files is not encoded in vain.
-    """
-
-    limits: Limits
-    policy: Policy
-    host: str
-    nonce: str
-    version: str
-    epoch: int | None
-    lineage: int
-    after_step: int
-    least_saved_at: float
-    late: bool
-    now: Instant
-    is_free: Callable[[Errand], bool] = lambda _: True
-
-
-def errand(edition: Edition, purpose: str, path: str = "", index: int = -1) -> Errand:
-    """Return the errand of one order for this edition."""
-    return Errand(purpose, edition.checkpoint, edition.save_id, path, index)
+from ckptsyncd.core.together import asking
 
 
 def missing(edition: Edition, scene: Scene) -> Iterator[HandOrder | ScannerOrder]:
@@ -69,7 +42,7 @@ def missing(edition: Edition, scene: Scene) -> Iterator[HandOrder | ScannerOrder
         yield Pin(errand(edition, "pin"), edition.listing, edition.settled.copy)
     elif edition.rivals:
         yield from _comparison(edition)
-    elif edition.claimed != "yes":
+    elif edition.claimed != "yes" or edition.joint.part == "doubt":
         yield from _claim(edition, scene)
     elif edition.source:
         key = names.manifest_key(edition.checkpoint, edition.source)
@@ -84,12 +57,16 @@ def missing(edition: Edition, scene: Scene) -> Iterator[HandOrder | ScannerOrder
         key = names.key_of_path(lacking[0])
         yield PutSmall(errand(edition, "stamp", lacking[0]), key, STAMP, None)
     elif edition.sealed != "yes":
-        yield from _seal(edition, scene)
+        yield from (asking.missing if scene.is_joint else _seal)(edition, scene)
 
 
 def wanted_stamps(edition: Edition, scene: Scene) -> tuple[str, ...]:
-    """Return the stamps that belong to this edition, if a user wants any."""
-    return stamps_for(edition) if scene.policy.orbax_stamp and edition.sealed == "no" else ()
+    """Return the stamps that belong to this edition, if a user wants any.
+
+    None where other machines may still be at it: a stamp says that everything is there.
+    """
+    wanted = scene.policy.orbax_stamp and edition.sealed == "no" and not scene.is_joint
+    return stamps_for(edition) if wanted else ()
 
 
 def _comparison(edition: Edition) -> Iterator[HandOrder]:
@@ -104,19 +81,19 @@ def _comparison(edition: Edition) -> Iterator[HandOrder]:
             yield Sum(errand(edition, "sum", fact.path), edition.save_id, edition.listing, piece)
 
 
-def create_only(limits: Limits) -> Condition:
-    """Return the condition of a record that must not exist yet, as far as the store has one."""
-    return IfAbsent() if limits.compare_and_set else None
-
-
 def _claim(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
     key = names.claim_key(edition.checkpoint, edition.number)
-    if edition.claimed == "doubt":
+    marks = list(asking.mark_order(edition, scene))
+    if edition.claimed == "yes":
+        yield asking.own_part(edition, scene)
+    elif marks:
+        yield from marks
+    elif edition.claimed == "doubt":
         yield GetSmall(errand(edition, "read claim", index=edition.number), key)
     elif scene.epoch is not None:
         order = errand(edition, "claim", index=edition.number)
         if scene.is_free(order):
-            data = _claim_of(edition, scene, scene.epoch).encode()
+            data = asking.shared(_claim_of(edition, scene, scene.epoch), edition, scene).encode()
             yield PutSmall(order, key, data, create_only(scene.limits))
 
 
@@ -132,18 +109,6 @@ def _claim_of(edition: Edition, scene: Scene, epoch: int) -> Claim:
         salt=salt_of(scene, 0),
         claimed_at=scene.now.wall,
     )
-
-
-def salt_of(scene: Scene, salts: int) -> str:
-    """Return what keeps a data key apart from foreign objects, or nothing where not needed.
-
-    Stores that cannot refuse to overwrite get the epoch into every key; others only where the
-    plain key turned out to be taken (``salts`` times).
-    """
-    if scene.limits.create_only_finish and not salts:
-        return ""
-    mark = f"{scene.policy.node}.{scene.epoch}" if scene.policy.node else str(scene.epoch)
-    return f"{mark}.{salts}" if salts else mark
 
 
 def key_for(edition: Edition, path: str, scene: Scene, salts: int) -> str:
@@ -242,20 +207,4 @@ def manifest_of(edition: Edition, scene: Scene) -> Manifest:
         stale=settled.stale,
         nodes=(scene.policy.node,),
         late=scene.late,
-    )
-
-
-def stored_file(fact: FileFact, key: str, crc64nvme: int, checked: str, node: int) -> StoredFile:
-    """Return the manifest's row for a file whose bytes are in the store."""
-    return StoredFile(
-        path=fact.path,
-        kind=fact.kind,
-        size=fact.size if fact.kind == "file" else 0,
-        mode=fact.mode,
-        mtime_ns=fact.mtime_ns,
-        key=key,
-        crc64nvme=crc64nvme,
-        checked=checked,
-        target=fact.target,
-        node=node,
     )

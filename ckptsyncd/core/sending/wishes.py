@@ -33,8 +33,9 @@ from ckptsyncd.core.seeing.eyes import Eyes
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.runs import Runs
+from ckptsyncd.core.sending.scene import Scene
 from ckptsyncd.core.sending.series import Rank
-from ckptsyncd.core.sending.upload import Scene, missing
+from ckptsyncd.core.sending.upload import missing
 from ckptsyncd.core.turn import Notebook
 
 #: Stands in for a store that has not answered yet; no order that depends on it goes out.
@@ -105,6 +106,7 @@ class Wishes:
             late=bool(self.runs.fenced),
             now=now,
             is_free=lambda errand: self.is_free(errand, now.boot),
+            hasty=self.ending.is_hasty,
         )
 
     def turns(self, now: Instant) -> list[Edition]:
@@ -185,7 +187,8 @@ class Wishes:
         for edition in self.turns(now):
             # One edition of a name at a time: what was written again since would only slow it.
             waits = edition.checkpoint in begun and not self.ending.is_hasty
-            begun.add(edition.checkpoint)
+            if not edition.joint.is_waiting:
+                begun.add(edition.checkpoint)
             if edition.pinned and not waits:
                 queues.setdefault(edition.series, []).append(edition)
         return [

@@ -1,0 +1,1 @@
+"""Several machines, one checkpoint: each stores its part, whoever sees the last one commits all."""

@@ -1,0 +1,63 @@
+"""How far one edition is that several machines store together, as one of them knows it.
+
+A level like all progress of an edition: ``asking`` reads it and says what is to be asked of the
+store next, ``replies`` changes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ckptsyncd.core.records.manifest import Manifest
+from ckptsyncd.core.together.part import Part
+
+
+@dataclass(slots=True)
+class Joint:
+    """Our share in an edition, and what was seen of the others'.
+
+    ``save_id`` is the claim's: the name that all nodes have for this save. ``part``: whether our
+    part is in the store; ``mine`` is that part. ``is_laid``: our files were laid out. ``checked``:
+    nobody newer is on this node, as far as the store knew when all our files were stored.
+    ``here`` are the nodes whose parts were listed, ``parts`` those that were read, ``whole`` what
+    they make together. ``seeks``: the next question is for the manifest, else for the list.
+    ``reads``: the others' parts are to be read, for we commit. ``due`` is when to ask again and
+    ``since`` when our part was there (boot seconds); ``reason`` says what is waited for.
+    """
+
+    save_id: str = ""
+    part: Literal["no", "doubt", "yes"] = "no"
+    mine: Part | None = None
+    is_laid: bool = False
+    checked: bool = False
+    here: frozenset[int] = frozenset()
+    parts: dict[int, Part] = field(default_factory=dict)
+    whole: Manifest | None = None
+    seeks: bool = False
+    reads: bool = False
+    asks: int = 0
+    was_whole: bool = False
+    due: float = float("-inf")
+    since: float = float("inf")
+    reason: str = ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether everything of ours is in the store, and only others are waited for."""
+        return self.part == "yes"
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether others were waited for longer than is usual."""
+        return self.reason.startswith(INCOMPLETE)
+
+    def begin_again(self) -> None:
+        """Forget what was seen of the others: ask for the manifest, then for the list."""
+        self.parts = {}
+        self.whole = None
+        self.reads, self.seeks, self.was_whole = False, True, False
+
+
+#: How the reason of an edition begins that waited for other nodes longer than is usual.
+INCOMPLETE = "incomplete: "
