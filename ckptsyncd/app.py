@@ -47,7 +47,7 @@ from ckptsyncd.edge.scribe import Scribe
 from ckptsyncd.edge.trainer import Trainer
 from ckptsyncd.edge.watcher import Watcher
 from ckptsyncd.edge.weigher import Weigher
-from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
+from ckptsyncd.errors import AlreadyRunning, CkptsyncdError, UsageError
 from ckptsyncd.formats import check
 from ckptsyncd.formats.listed import listed
 from ckptsyncd.notified import Notified, policy_of
@@ -302,6 +302,9 @@ class Program:
             text = f"{shown.unsynced_bytes} bytes of finished checkpoints are not in the store"
         self.systemd.stopping()
         self.logs.say(level, "daemon.stopped", self.clock.now(), exit_code=code, text=text)
+        if self.loop.brain.ending.refused:
+            hint = "use another store, or one destination for each machine, without --nodes"
+            self.refusal = UsageError(self.loop.brain.ending.refused, hint=hint)
         return code
 
     def close(self) -> None:

@@ -60,6 +60,7 @@ from ckptsyncd.core.sending.outstanding import Out, Outstanding, original, sent_
 from ckptsyncd.core.sending.runs import Runs
 from ckptsyncd.core.sending.trouble import Trouble
 from ckptsyncd.core.sending.wishes import Who, Wishes
+from ckptsyncd.core.together.fit import unfit
 from ckptsyncd.core.turn import Notebook, Turn
 
 #: A single pass gives up after so many failures in a row before the store ever answered (guessed:
@@ -165,7 +166,7 @@ class Brain:
         self._see(now, notes)
         seen = self._circumstances(now)
         self.ending.settle(now.boot, seen, notes)
-        code = self.ending.exit_code(now.boot, seen)
+        code = 2 if self.ending.refused else self.ending.exit_code(now.boot, seen)
         told += self._follow_drain(seen, code, now, notes)
         orders: list[Order] = [
             *self.foreman.scanner_orders(now),
@@ -296,6 +297,7 @@ class Brain:
     ) -> None:
         if isinstance(message, Probed):
             self.wishes.limits, self.description = message.limits, message.description
+            self.ending.refused = unfit(self.policy, message.limits)
             self.editions.leftovers.store_can(message.limits, notes)
         elif (
             answers.hear_beside(self.editions, message, order, notes)

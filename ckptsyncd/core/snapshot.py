@@ -11,6 +11,7 @@ from ckptsyncd.core.draining.drain_report import DrainReport
 from ckptsyncd.core.draining.drain_view import DrainPlanView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.lifecycle import DaemonState, State
+from ckptsyncd.core.together.joint import INCOMPLETE
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class CheckpointView:
     at_risk: bool
     saved_at: float | None = None
     is_ahead: bool = False
+
+
+def is_incomplete(view: CheckpointView) -> bool:
+    """Return whether other machines' parts of it were waited for longer than is usual."""
+    return view.reason.startswith(INCOMPLETE)
 
 
 @dataclass(frozen=True, slots=True)

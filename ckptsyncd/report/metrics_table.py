@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ckptsyncd.core.lifecycle import DAEMON_MEANING, MEANING
-from ckptsyncd.core.snapshot import Snapshot, StoreCalls
+from ckptsyncd.core.snapshot import Snapshot, StoreCalls, is_incomplete
 from ckptsyncd.core.words import printable
 from ckptsyncd.report.latency import Histogram
 from ckptsyncd.report.series_names import SeriesNames
@@ -184,6 +184,10 @@ METRICS: tuple[Metric, ...] = (
         " and not safe; 0 where there is none.", _behind),
     Metric("checkpoints", "gauge", ("state",),
         "Checkpoints that the daemon knows, by state.", _checkpoints),
+    Metric("incomplete_checkpoints", "gauge", (),
+        "Checkpoints for whose other machines' parts was waited longer than is usual; 'status' says"
+        " which nodes are missing.",
+        lambda seen: _one(float(sum(is_incomplete(v) for v in seen.snapshot.checkpoints)))),
     Metric("unsynced_bytes", "gauge", (),
         "Bytes of finished checkpoints that are not in the store.",
         lambda seen: _one(seen.snapshot.unsynced_bytes)),

@@ -150,7 +150,9 @@ def _tone(view: CheckpointView) -> str:
 
 def _detail(view: CheckpointView, moment: Moment) -> str:
     size = f"{size_words(view.bytes)} in {count_words(view.files, 'file')}"
-    if view.state in _BUSY:
+    if view.state == "sealing" and view.reason:
+        told = f"100 % of what is here, {view.reason}; {size}"
+    elif view.state in _BUSY:
         drawn = f"{bar(view.bytes_stored, view.bytes)} " if moment.has_bars else ""
         told = f"{drawn}{_progress(view, moment)}, {size}"
     elif view.state == "safe":

@@ -28,6 +28,9 @@ def check(settings: Settings, said: Mapping[str, Said]) -> None:
             f"{_where(said, 'node')}: node = {settings.node}, but there are {settings.nodes} nodes"
         )
         raise UsageError(msg, hint=f"allowed: 0 to {settings.nodes - 1}; or set --nodes")
+    if settings.nodes > 1 and "node" not in said:
+        msg = f"{_where(said, 'nodes')}: nobody said which of {settings.nodes} nodes this is"
+        raise UsageError(msg, hint=f"set --node from 0 to {settings.nodes - 1}, or --sharded")
     if len(os.fsencode(settings.socket)) > MAX_SOCKET_BYTES:
         msg = f"{_where(said, 'socket')}: the socket's path is longer than {MAX_SOCKET_BYTES} bytes"
         raise UsageError(msg, hint="name a shorter one with --socket")

@@ -18,6 +18,7 @@ from ckptsyncd.settings.gather import (
     value_of,
 )
 from ckptsyncd.settings.kinds import Path as PathKind
+from ckptsyncd.settings.nodes import said_by_launcher
 from ckptsyncd.settings.places import default_socket, default_state_dir
 from ckptsyncd.settings.table import BY_NAME, DEFINITIONS, Settings
 
@@ -49,6 +50,8 @@ def load(
     absolute, ``socket`` and ``state_dir`` filled in. Raises UsageError, one line with a hint.
     """
     said, config_file = gathered(flags, environ, config)
+    if "sharded" in said and value_of(BY_NAME["sharded"], said["sharded"]):
+        said |= said_by_launcher(environ, said)
     values = {name: value_of(BY_NAME[name], what) for name, what in said.items()}
     values.setdefault("stop_timeout", _usual_stop(values.get("kill_after"), environ))
     settings = _placed(_absolute(Settings(**values)), environ)

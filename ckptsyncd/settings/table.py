@@ -233,6 +233,14 @@ class Settings:
         "Number of this machine, from 0.")
     nodes: int = _setting(_RULES.nodes, Count(1, 100_000), NODES,
         "How many machines write parts of one checkpoint.")
+    sharded: bool = _setting(False, Switch(), NODES,
+        "Every machine writes a share of each checkpoint; what node and nodes do not say is taken "
+        "from the environment of Slurm, torchrun or Kubernetes.")
+    save_window_seconds: float = _setting(_RULES.save_window_seconds, Duration(1.0, _DAY), NODES,
+        "What machines wrote under one name within this time is one save, where no done-file with "
+        "a content of its own says so.")
+    incomplete_seconds: float = _setting(_RULES.incomplete_seconds, Duration(1.0, _DAY), NODES,
+        "The other machines' parts are waited for this long before status calls it incomplete.")
 
     webhook: str = _setting("", Text("an http or https URL", r"https?://[^@\s]+"), REPORT,
         "Address that is sent a small JSON document on a notice, on the report of a drain, and "

@@ -71,7 +71,8 @@ def test_flags_win_over_variables_over_the_file(tmp_path: Path, flags: Flags) ->
     """Each of the three is heard, in this order, and the place of each is remembered."""
     file = config(tmp_path, "hands = 2\nnodes = 2\nquiet_seconds = 2\nexclude = ['*.tmp']\n")
     environ = {"CKPTSYNCD_HANDS": "3", "CKPTSYNCD_NODES": "3", "OTHER": "x"}
-    loaded = load({**flags, "hands": "4", "exclude": ("a", "b,c"), "node": None}, environ, file)
+    typed = {**flags, "hands": "4", "exclude": ("a", "b,c"), "node": "1", "nodes": None}
+    loaded = load(typed, environ, file)
     settings = loaded.settings
     assert (settings.hands, settings.nodes, settings.quiet_seconds) == (4, 3, 2.0)
     assert settings.exclude == ("a", "b,c")
@@ -80,6 +81,7 @@ def test_flags_win_over_variables_over_the_file(tmp_path: Path, flags: Flags) ->
         "url": "URL",
         "exclude": "--exclude",
         "hands": "--hands",
+        "node": "--node",
         "nodes": "CKPTSYNCD_NODES",
         "quiet_seconds": f"{file}:3",
     }

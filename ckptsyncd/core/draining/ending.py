@@ -63,6 +63,8 @@ class Ending:
     confirmed: set[str] = field(default_factory=set)
     heard_well: set[str] = field(default_factory=set)
     rows: list[LedgerOrder] = field(default_factory=list)
+    #: Why the program must not go on with these settings and this store.
+    refused: str = ""
 
     def notice(self, notice: Notice) -> None:
         """Take in a notice, new or known.
