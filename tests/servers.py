@@ -26,6 +26,9 @@ SECRET_KEY = "testsecret123"  # noqa: S105 - known to nobody but servers that li
 #: Another key of the same rights, to be rotated to. Its secret is the same.
 NEXT_ACCESS_KEY = "nextaccess"
 
+#: s3rver's only key, which is its secret too.
+S3RVER_KEY = "S3RVER"
+
 #: What a process needs in its environment to speak to any server of this page.
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": ACCESS_KEY,
@@ -40,11 +43,13 @@ READY_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class S3Server:
-    """A running S3 server with an empty bucket. Credentials: ``ENVIRONMENT``."""
+    """A running S3 server with an empty bucket. Credentials are mostly ``ENVIRONMENT``'s."""
 
     name: str
     endpoint: str
     bucket: str
+    access_key: str = ACCESS_KEY
+    secret_key: str = SECRET_KEY
 
 
 def command(name: str) -> str | None:
@@ -112,10 +117,12 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def client(endpoint: str) -> Any:
-    """Return a plain S3 client with the environment's credentials, to look behind the store."""
+def client(endpoint: str, access_key: str = "", secret_key: str = "") -> Any:
+    """Return a plain S3 client, with the environment's credentials, to look behind the store."""
     return boto3.client(
         "s3",
+        aws_access_key_id=access_key or None,
+        aws_secret_access_key=secret_key or None,
         endpoint_url=endpoint,
         region_name="us-east-1",
         config=Config(
@@ -130,7 +137,7 @@ def client(endpoint: str) -> Any:
 
 def answers(server: S3Server, process: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the server keeps what it is given; leave its bucket empty."""
-    s3 = client(server.endpoint)
+    s3 = client(server.endpoint, server.access_key, server.secret_key)
 
     def keeps() -> bool:
         if process.poll() is not None:
@@ -183,6 +190,38 @@ def seaweedfs(weed: str, folder: Path) -> Iterator[S3Server]:
     ]  # fmt: skip
     server = S3Server("seaweedfs", f"http://127.0.0.1:{s3}", "bucket")
     log = folder / "weed.log"
+    with running(arguments, log) as process:
+        answers(server, process, log)
+        yield server
+
+
+@contextmanager
+def nanio(program: str, folder: Path) -> Iterator[S3Server]:
+    """Run nanio: it checks signatures, and stores framed bodies with their framing."""
+    (port,) = free_ports(1)
+    server = S3Server("nanio", f"http://127.0.0.1:{port}", "bucket")
+    log = folder / "nanio.log"
+    arguments = [
+        "env", f"NANIO_ACCESS_KEY={ACCESS_KEY}", f"NANIO_SECRET_KEY={SECRET_KEY}", program,
+        "serve", "--data-dir", str(folder / "data"), "--host", "127.0.0.1", "--port", str(port),
+        "--log-level", "warning", "--no-access-log",
+    ]  # fmt: skip
+    with running(arguments, log) as process:
+        answers(server, process, log)
+        yield server
+
+
+@contextmanager
+def s3rver(program: str, folder: Path) -> Iterator[S3Server]:
+    """Run s3rver: it checks nothing, and stores framed bodies with their framing."""
+    (port,) = free_ports(1)
+    server = S3Server("s3rver", f"http://127.0.0.1:{port}", "bucket", S3RVER_KEY, S3RVER_KEY)
+    log = folder / "s3rver.log"
+    data = folder / "data"
+    data.mkdir()
+    arguments = [
+        program, "-d", str(data), "-a", "127.0.0.1", "-p", str(port), "--no-vhost-buckets", "-s",
+    ]  # fmt: skip
     with running(arguments, log) as process:
         answers(server, process, log)
         yield server

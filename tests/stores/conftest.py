@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import emulators
+from tests import emulators, servers
 from tests.google import google
 from tests.servers import S3Server, command
 
@@ -47,4 +47,27 @@ def google_front(
 ) -> Iterator[emulators.GcsServer]:
     """Run what Google documents in front of two servers that have most of it."""
     with google(gcp_emulator_server, moto_server) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def nanio_server(
+    tmp_path_factory: pytest.TempPathFactory, s3_environment: None
+) -> Iterator[S3Server]:
+    """Run an S3 server that damages what SDKs send by default."""
+    del s3_environment
+    program = command("nanio")
+    if program is None:
+        pytest.skip("needs 'nanio' (pip install nanio)")
+    with servers.nanio(program, tmp_path_factory.mktemp("nanio")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3rver_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """Run another, which checks nothing at all."""
+    program = command("s3rver")
+    if program is None:
+        pytest.skip("needs 's3rver' (npm install --global s3rver)")
+    with servers.s3rver(program, tmp_path_factory.mktemp("s3rver")) as server:
         yield server

@@ -36,6 +36,9 @@ ABOUT_UPLOADS = frozenset(
 ABOUT_OBJECTS = frozenset({"head_object", "get_object", "delete_object"})
 
 
+#: Statuses of servers that do not have what was asked for.
+CANNOT = frozenset({405, 501})
+
 _CLOCK = "set this machine's clock; a request must arrive within 15 minutes of its signature"
 _RENEW = "renew the credentials; a role's are renewed by the SDK, fixed ones are not"
 _REGION = "name the bucket's region with --region or AWS_REGION"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import Begun, ObjectFact
 from ckptsyncd.errors import Again, Never
-from ckptsyncd.stores.s3.faults import status_of
+from ckptsyncd.stores.s3.faults import CANNOT, status_of
 from ckptsyncd.stores.s3.sending import from_base64
 from ckptsyncd.stores.s3.wire import Params, Wire
 
@@ -103,7 +103,7 @@ class Reader:
             try:
                 answer = self._wire.ask("list_multipart_uploads", prefix, **asked)
             except Never as error:
-                if status_of(error) in (405, 501):
+                if status_of(error) in CANNOT:
                     return
                 raise
             for row, key in self._ours(answer.get("Uploads", ()), prefix):

@@ -19,7 +19,7 @@ from ckptsyncd.core.facts import (
     Receipt,
 )
 from ckptsyncd.core.ports import Body
-from ckptsyncd.errors import Again, Gone, Lost, Missing
+from ckptsyncd.errors import Again, Gone, Lost, Missing, Never
 from ckptsyncd.stores.checks import (
     adds_up,
     check_key,
@@ -29,7 +29,7 @@ from ckptsyncd.stores.checks import (
     not_adding_up,
 )
 from ckptsyncd.stores.memory import BytesBody
-from ckptsyncd.stores.s3.faults import status_of
+from ckptsyncd.stores.s3.faults import CANNOT, status_of
 from ckptsyncd.stores.s3.keeping import Keeper
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.probe import beginning_of, whole_params
@@ -148,7 +148,7 @@ class S3Store:
         try:
             for _ in range(ABORTS):
                 self._about(begun, "abort_multipart_upload")
-                if not self._about(begun, "list_parts").get("Parts"):
+                if not self._parts(begun):
                     return
         except Gone:
             return
@@ -235,6 +235,16 @@ class S3Store:
         key = self._root + begun.key
         return self._wire.ask(verb, begun.key, Key=key, UploadId=begun.token, **extra)
 
+    def _parts(self, begun: Begun) -> Sequence[Any]:
+        """Return some parts of an upload; none where the server cannot tell. Gone: not known."""
+        try:
+            parts: Sequence[Any] = self._about(begun, "list_parts").get("Parts", ())
+        except Never as error:
+            if status_of(error) in CANNOT:
+                return ()
+            raise
+        return parts
+
     def _complete(self, begun: Begun, ordered: Sequence[Receipt], extra: Params) -> Params:
         """Complete the upload; drop it where its parts are refused."""
         parts = {"Parts": [_part(receipt) for receipt in ordered]}
@@ -257,7 +267,7 @@ class S3Store:
             yield
         except Again as error:
             if status_of(error) == 500:  # noqa: PLR2004
-                self._about(begun, "list_parts")
+                self._parts(begun)
             raise
 
     def _if_absent(self, key: str, refuses: bool) -> Params:  # noqa: FBT001
