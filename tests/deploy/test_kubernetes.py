@@ -177,12 +177,15 @@ def test_job_set_and_indexed_job_are_the_same_pod() -> None:
     assert indexed == jobset
 
 
+@pytest.mark.parametrize("name", ["overlays/indexed", "jobset"])
 @needs_kubectl
-def test_each_node_has_a_place_of_its_own() -> None:
-    """A pod's index is in the destination of restore and run alike."""
-    manifests = built("overlays/indexed")
+def test_all_nodes_store_one_checkpoint(name: str) -> None:
+    """A pod's index is its node, the number of pods that of nodes, and the destination is one."""
+    manifests = built(name)
     found = containers(pod_of(manifests))
-    urls = {
-        environment(manifests, found[name])["CKPTSYNCD_URL"] for name in ("restore", "ckptsyncd")
-    }
-    assert urls == {"s3://change-me/run/node-3"}
+    (job,) = [as_job(one) for one in manifests if one["kind"] in ("Job", "JobSet")]
+    for container in (found["restore"], found["ckptsyncd"]):
+        environ = environment(manifests, container)
+        assert environ["CKPTSYNCD_URL"] == "s3://change-me/run"
+        assert environ["CKPTSYNCD_NODE"] == "3"
+        assert environ["CKPTSYNCD_NODES"] == str(job["spec"]["completions"])
