@@ -52,8 +52,10 @@ def test_a_chosen_size_fits_the_store(size: int, limits: Limits, wanted: int) ->
     [
         (100, 16, 16),  # as wanted
         (100, 5000, 1000),  # not over the largest
-        (5000, 16, 50),  # larger, because there are 100 pieces at most
+        (5000, 5, 50),  # larger, because there are 100 pieces at most
         (0, 16, 16),
+        (64 * 20, 16, 20),  # a 64th of a large file
+        (10_000, 25, 100),  # and never more than four times as much
     ],
 )
 def test_the_wanted_size_gives_way_to_the_limits(size: int, wanted: int, chosen: int) -> None:

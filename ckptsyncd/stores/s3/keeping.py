@@ -46,6 +46,7 @@ class Keeper:
         self._options = options
         self._reader = reader
         self._findings: Findings | None = None
+        self._has_doubts = False
         self._lock = threading.Lock()
 
     @property
@@ -62,6 +63,19 @@ class Keeper:
                 probe = Probe(self._wire, key, self.encryption(), trust_size=trust)
                 self._findings = probe.findings()
             return self._findings
+
+    def piece_check(self) -> str:
+        """Return how a piece is declared: not at all where the whole's checksum covers it.
+
+        Its bytes are then read once, and summed as they leave. Once a whole was refused every piece
+        is declared: what damages bytes on their way is found where it happens.
+        """
+        found = self.found()
+        return "" if found.one_pass and not self._has_doubts else found.piece_check
+
+    def doubt(self) -> None:
+        """Take in that an upload's pieces were not what the server should have got."""
+        self._has_doubts = True
 
     def unchecked(self) -> str:
         """Return what stands in where the server checks no content."""

@@ -37,6 +37,7 @@ _NO = frozenset({400, 403, 404, 405, 411, 412, 501})
 class Findings:
     """What was seen. A check is named where the wrong value was refused and the right one taken.
 
+    ``one_pass``: the whole's checksum is checked also where the pieces' were not declared.
     ``matches``: how If-Match must quote a version (Ceph 16 compares without the quotes), empty
     where it is ignored or refused. ``leftover``: why the probe's own objects are still there.
     """
@@ -48,6 +49,7 @@ class Findings:
     create_only_finish: bool
     matches: Literal["as told", "bare", ""]
     can_abandon: bool = True
+    one_pass: bool = False
     leftover: str = ""
 
     def in_words(self) -> str:
@@ -61,7 +63,8 @@ class Findings:
             "abandon": self.can_abandon,
         }
         able = ", ".join(f"{what} {'yes' if can else 'no'}" for what, can in conditions.items())
-        return f"content checked: {checked}; {able}{self.leftover and '; ' + self.leftover}"
+        passes = " in one pass" if self.one_pass else ""
+        return f"content checked: {checked}{passes}; {able}{self.leftover and '; ' + self.leftover}"
 
 
 class Probe:
@@ -86,7 +89,9 @@ class Probe:
             matches = self._matching(version)
             put_check = self._put_check()
             piece_check = self._piece_check()
-            whole_check = self._whole_check() if piece_check == "crc64nvme" else ""
+            sums = piece_check == "crc64nvme"
+            one_pass = sums and self._whole_is_checked("")
+            whole_check = "crc64nvme" if one_pass or (sums and self._whole_is_checked()) else ""
             create_only_finish = self._create_only_finish(piece_check, whole_check)
         finally:
             upload_left, object_left = self._sweep()
@@ -98,6 +103,7 @@ class Probe:
             create_only_finish,
             matches,
             can_abandon=not upload_left,
+            one_pass=one_pass,
             leftover=upload_left or object_left,
         )
 
@@ -166,13 +172,18 @@ class Probe:
             return False
         return self._takes(lambda: self._send(verb, check, lie=False, **extra))
 
-    def _whole_check(self) -> str:
-        """Tell whether the whole's checksum is checked on finishing."""
-        token, parts = self._one_part("crc64nvme", BEGINNINGS["crc64nvme"])
+    def _whole_is_checked(self, piece_check: str = "crc64nvme") -> bool:
+        """Tell whether the whole's checksum is checked on finishing, over pieces sent this way."""
+        try:
+            token, parts = self._one_part(piece_check, BEGINNINGS["crc64nvme"])
+        except StoreError as error:
+            if status_of(error) not in _NO:
+                raise
+            return False
         if self._takes(lambda: self._complete(token, parts, **whole_params(crc64nvme(OTHER)))):
-            return ""
+            return False
         right = whole_params(crc64nvme(CONTENT))
-        return "crc64nvme" if self._takes(lambda: self._complete(token, parts, **right)) else ""
+        return self._takes(lambda: self._complete(token, parts, **right))
 
     def _create_only_finish(self, piece_check: str, whole_check: str) -> bool:
         """Tell whether a finish over an existing object (ours) is refused."""

@@ -22,12 +22,14 @@ class SentBody:
     """A body as a file that the SDK reads: once to sign if it must, once to send.
 
     ``fault`` keeps what the body itself raised: inside the SDK it would be taken for the network's.
-    ``crc64nvme`` is that of the bytes read since the last start, where ``summing``.
+    ``crc64nvme`` is that of the bytes read since the last start, where ``summing``. ``full_key`` is
+    the object's whole name, for whoever sees the request that carries it.
     """
 
     def __init__(self, body: Body, *, summing: bool) -> None:
         """Stand before the body's first byte."""
         self.fault: OSError | None = None
+        self.full_key = ""
         self.crc64nvme = 0
         self._body = body
         self._summing = summing

@@ -103,9 +103,12 @@ class S3Store:
         return Begun(key, str(answer["UploadId"]), nonce, size, piece_bytes)
 
     def put_piece(self, begun: Begun, piece: Piece, body: Body) -> Receipt:
-        """Send one part with the strongest checksum that this server was seen to check."""
+        """Send one part with the strongest checksum that this server was seen to check.
+
+        Where that of the whole covers its parts, it is checked by ``finish``.
+        """
         check_piece(begun, piece, body)
-        check = self._keeper.found().piece_check
+        check = self._keeper.piece_check()
         part = {"UploadId": begun.token, "PartNumber": piece.index + 1}
         with self._asked_again(begun):
             sent = self._keeper.send("upload_part", begun.key, body, check, part)
@@ -220,6 +223,7 @@ class S3Store:
         port = f":{where.port}" if where.port else ""
         at = f"{where.scheme}://{where.hostname}{port}"
         said = found.in_words() if found else "not tried out yet"
+        said += f"; bodies go the {self._wire.way} way"
         trust = "; sizes are trusted" if self._options.trust_size else ""
         return f"s3://{self._wire.bucket}/{self._root} at {at}: {said}{trust}"
 
@@ -254,6 +258,7 @@ class S3Store:
                     begun, "complete_multipart_upload", MultipartUpload=parts, **extra
                 )
         except Gone:
+            self._keeper.doubt()
             self.abandon(begun)
             raise
 
