@@ -67,6 +67,7 @@ from ckptsyncd.residence import admitted
 from ckptsyncd.settings import Reload, Settings, reloaded
 from ckptsyncd.signals import obey_signals
 from ckptsyncd.stores.counted import CountedStore
+from ckptsyncd.tidied import Tidied
 
 #: At the end the last words get so long to leave for webhook and trackers (guessed: a round trip).
 LAST_WORDS_SECONDS = 0.3
@@ -135,22 +136,27 @@ class Program:
         hands = Hands(settings.hands, self.store, disk, self.inbox.put, ticks)
         self.scanner = Scanner(disk, self.inbox.put)
         self.scanner.start()
-        self.daemon = DaemonView(
+        self.daemon = self._view(brain.who.host)
+        scribe = Scribe(self.ledger)
+        taps = self._taps()
+        self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, scribe, taps)
+        doers = {**self.notified.doers(), **Tidied(self.store, self.inbox.put).doers()}
+        self.loop.doers, self.loop.overslept = doers, self.notified.wake
+        if self.ledger.opened:
+            now = self.clock.now()
+            self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)
+
+    def _view(self, host: str) -> DaemonView:
+        settings = self.settings
+        return DaemonView(
             pid=os.getpid(),
             started_at=self.started_at,
             watch_root=settings.dir,
             store=settings.url,
-            host=brain.who.host,
+            host=host,
             version=__version__,
             node=settings.node,
         )
-        scribe = Scribe(self.ledger)
-        taps = self._taps()
-        self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, scribe, taps)
-        self.loop.doers, self.loop.overslept = self.notified.doers(), self.notified.wake
-        if self.ledger.opened:
-            now = self.clock.now()
-            self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)
 
     def _refused(self, error: CkptsyncdError) -> None:
         """End the program for this reason; safe from any thread."""

@@ -53,10 +53,11 @@ MAY_KNOW: dict[str, set[str]] = {
     "signals": {"edge"},
     "notified": {"core", "edge", "report", "settings", "sources"},
     "outward": {"core", "edge", "report", "settings"},
+    "tidied": {"core", "recover"},
     "demo": {"core", "client"},
     "app": {
         "__init__", "core", "destination", "edge", "formats", "notified", "outward", "stores",
-        "sources", "recover", "report", "residence", "settings", "signals",
+        "sources", "recover", "report", "residence", "settings", "signals", "tidied",
     },
     "cli": {
         "__init__", "app", "check", "client", "core", "demo", "destination", "edge", "formats",

@@ -25,6 +25,7 @@ from ckptsyncd.core.messages import (
     PinsWeighed,
     Probed,
     Pruned,
+    PruneEnded,
     Reconfigured,
     RecordPut,
     RecordRead,
@@ -60,12 +61,9 @@ from ckptsyncd.core.sending.outstanding import Out, Outstanding, original, sent_
 from ckptsyncd.core.sending.runs import Runs
 from ckptsyncd.core.sending.trouble import Trouble
 from ckptsyncd.core.sending.wishes import Who, Wishes
+from ckptsyncd.core.tidying.tidy import Tidy
 from ckptsyncd.core.together.fit import unfit
 from ckptsyncd.core.turn import Notebook, Turn
-
-#: A single pass gives up after so many failures in a row before the store ever answered (guessed:
-#: with the first pauses of ``retry`` that is some 15 s).
-HOPELESS_FAILURES = 6
 
 
 @dataclass(slots=True)
@@ -91,6 +89,7 @@ class Brain:
     runs: Runs = field(init=False)
     ending: Ending = field(init=False)
     beside: Beside = field(init=False)
+    tidy: Tidy = field(init=False)
     wishes: Wishes = field(init=False)
     rate: Rate = field(default_factory=Rate)
     trouble: Trouble = field(default_factory=Trouble)
@@ -108,8 +107,7 @@ class Brain:
         """Set up the parts of the mind."""
         policy, who = self.policy, self.who
         self.eyes = Eyes(policy, (*self.layouts, *BUILT_IN), self.exclude)
-        for row in self.recalled.editions.values():
-            self.eyes.trust(row.settled)
+        self.eyes.trust(*(row.settled for row in self.recalled.editions.values()))
         self.editions = Editions(policy, who.nonce, self.recalled)
         self.editions.leftovers.recall(self.recalled.garbage)
         self.runs = Runs.remembered(policy, (who.host, who.nonce), self.recalled, self.lineages)
@@ -117,6 +115,7 @@ class Brain:
         self.ending = Ending(policy, handled, who.boot_id)
         self.ending.rows += [forget_handled(notice_id) for notice_id in others]
         self.beside = Beside(policy)
+        self.tidy = Tidy(policy, self.eyes, self.editions, self.runs)
         self.outstanding = Outstanding(policy, self.random)
         self.planner = Planner(self.ending, self.editions, self.runs, self.rate, self.outstanding)
         self.drain = Drain(
@@ -137,6 +136,7 @@ class Brain:
             beside=self.beside,
             ending=self.ending,
             drain=self.drain,
+            tidy=self.tidy,
             is_free=self.outstanding.is_free,
         )
         self.crowding = Crowding(self.editions, self.wishes.rank_of)
@@ -168,6 +168,7 @@ class Brain:
         self.ending.settle(now.boot, seen, notes)
         code = 2 if self.ending.refused else self.ending.exit_code(now.boot, seen)
         told += self._follow_drain(seen, code, now, notes)
+        told += self.tidy.consider(now.boot, seen, self.ending)
         orders: list[Order] = [
             *self.foreman.scanner_orders(now),
             *self.foreman.hand_orders(now, notes, hasty=self.ending.is_hasty),
@@ -199,6 +200,7 @@ class Brain:
     def next_alarm(self, now: float) -> float:
         """Return when the next turn is due by the mere passing of time (boot seconds)."""
         times = [self.ending.next_alarm(self.last_event_at), self.drain.next_alarm(now)]
+        times.append(self.tidy.next_alarm(now))
         times += [wait.until for wait in self.outstanding.resting.values()]
         times.append(self.outstanding.throttle.until)
         parked = (edition.parked_until for edition in self.editions.open.values())
@@ -225,7 +227,7 @@ class Brain:
             fenced=self.runs.fenced,
             last_event_at=self.last_event_at,
             awaiting=self.drain.is_awaiting(now.boot),
-            hopeless=not self.wishes.is_ready and self.trouble.in_a_row >= HOPELESS_FAILURES,
+            hopeless=not self.wishes.is_ready and self.trouble.is_hopeless,
         )
 
     # Messages -----------------------------------------------------------------------------------
@@ -241,6 +243,8 @@ class Brain:
         elif isinstance(message, Pruned):
             self.editions.pruned(message.checkpoint, message.edition, notes)
             self.runs.forgot(message.checkpoint)
+        elif isinstance(message, PruneEnded):
+            self.tidy.pruned(message, now, notes)
         elif isinstance(message, Reconfigured):
             self._adopt(message.policy)
         elif isinstance(message, PinsWeighed):
@@ -269,6 +273,7 @@ class Brain:
         self.ending.policy = self.beside.policy = policy
         self.wishes.policy = self.outstanding.policy = policy
         self.eyes.adopt(policy)
+        self.tidy.adopt(policy)
 
     def _answered(self, message: Answer | Report, now: Instant, notes: Notebook) -> None:
         out = self.outstanding.ended(message)
@@ -295,6 +300,8 @@ class Brain:
     def _answered_beside(
         self, message: Answer | Report, order: Order, now: Instant, notes: Notebook
     ) -> None:
+        if self.tidy.hear(message, now, notes):
+            return
         if isinstance(message, Probed):
             self.wishes.limits, self.description = message.limits, message.description
             self.ending.refused = unfit(self.policy, message.limits)
@@ -372,6 +379,7 @@ class Brain:
         for manifest, listing in editions.committed:
             self.eyes.committed(manifest.checkpoint, listing)
             self.runs.saw_commit(manifest, notes, now.boot)
+            self.tidy.pruning.committed(now.boot)
         for reason in editions.overtaken:
             self.runs.fence(reason, notes)
         editions.void, editions.refused, editions.committed = [], [], []

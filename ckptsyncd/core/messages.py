@@ -109,6 +109,14 @@ class PinsWeighed:
 
 
 @dataclass(frozen=True, slots=True)
+class Discarded:
+    """The local copy of a safe checkpoint is removed; ``error`` says why it is not."""
+
+    errand: Errand
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PointerRead:
     """A pointer's text, ``None`` where it is gone, or cannot be read for the ``error``."""
 
@@ -301,6 +309,22 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True)
+class PruneEnded:
+    """A prune is over: so many checkpoints, objects and begun uploads went.
+
+    ``waiting``: there is data whose time has not come. ``interrupted``: it gave way.
+    """
+
+    number: int
+    pruned: int = 0
+    objects: int = 0
+    uploads: int = 0
+    waiting: bool = False
+    interrupted: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reconfigured:
     """Other rules hold from now on; number of hands and nodes are those of the start."""
 
@@ -330,7 +354,7 @@ Answer = (
     | Failed
 )
 
-Report = Scanned | Looked | Pinned | LookedAgain | Unpinned | PointerRead
+Report = Scanned | Looked | Pinned | LookedAgain | Unpinned | Discarded | PointerRead
 
 Message = (
     Answer
@@ -348,6 +372,7 @@ Message = (
     | CommitRequested
     | RootLost
     | Pruned
+    | PruneEnded
     | Reconfigured
     | Woken
 )

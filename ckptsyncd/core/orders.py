@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ckptsyncd.core.facts import Begun, Condition, Listing, Piece, Receipt
+from ckptsyncd.core.rules.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +230,14 @@ class Unpin:
 
 
 @dataclass(frozen=True, slots=True)
+class Discard:
+    """Remove the local copy of a safe checkpoint: its files as they were committed, no others."""
+
+    errand: Errand
+    listing: Listing
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPointer:
     """Read a framework's pointer: its text or its link target."""
 
@@ -236,7 +245,7 @@ class ReadPointer:
     path: str
 
 
-ScannerOrder = Scan | Look | Pin | LookAgain | Unpin | ReadPointer
+ScannerOrder = Scan | Look | Pin | LookAgain | Unpin | Discard | ReadPointer
 
 # Orders to the ledger and the trainer -----------------------------------------------------------
 
@@ -309,6 +318,32 @@ class KeepReport:
 DrainOrder = TellTrainer | RecallTrainer | Acknowledge | KeepReport
 
 
+# Orders about the store as a whole ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Remove from the store what the rules do not keep, and what earlier prunes have left.
+
+    Data goes ``grace_seconds`` after its checkpoint, at most ``per_second`` requests a second.
+    ``reaps``: also what writers left that are gone.
+    """
+
+    number: int
+    rules: Retention
+    grace_seconds: float
+    per_second: float
+    reaps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HoldPrune:
+    """Let the prune that is under way end before its next removal."""
+
+
+TidyOrder = Prune | HoldPrune
+
+
 @dataclass(frozen=True, slots=True)
 class SetPace:
     """Send at most so many bytes a second from now on; ``None``: as fast as it goes."""
@@ -323,4 +358,4 @@ class Stop:
     exit_code: int
 
 
-Order = HandOrder | ScannerOrder | LedgerOrder | DrainOrder | SetPace | Stop
+Order = HandOrder | ScannerOrder | LedgerOrder | DrainOrder | TidyOrder | SetPace | Stop

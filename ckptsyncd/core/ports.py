@@ -218,6 +218,13 @@ class Disk(Protocol):
         """Let go of the pinned files; success where nothing is pinned."""
         ...
 
+    def discard(self, listing: Listing) -> str:
+        """Remove the listing's files if every one is what the listing says; return why not.
+
+        Directories go where they are empty then. What the listing does not name stays.
+        """
+        ...
+
     def open_piece(self, pin_id: str, listing: Listing, path: str, piece: Piece) -> Body:
         """Return the bytes of one piece of a pinned file."""
         ...

@@ -66,6 +66,24 @@ class SourceView:
 
 
 @dataclass(frozen=True, slots=True)
+class TidyView:
+    """What was removed since the start, and the last verification; times are wall time.
+
+    ``verified_at`` is ``None`` where none is known. ``prune_failing`` says why nothing goes.
+    """
+
+    pruned: int = 0
+    objects_removed: int = 0
+    pruned_at: float | None = None
+    prune_failing: str = ""
+    local_bytes_removed: int = 0
+    verified_at: float | None = None
+    verified_level: str = ""
+    verified_whole: int = 0
+    verified_broken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """How everything stands at one moment (``taken_at``, wall time).
 
@@ -104,6 +122,7 @@ class Snapshot:
     drain_plan: DrainPlanView | None = None
     would_fit_notice: WouldFit | None = None
     last_drain: DrainReport | None = None
+    tidying: TidyView = TidyView()
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
         drain_plan=plan_view(brain.planner.plan, now),
         would_fit_notice=would_fit(brain.editions, brain.planner, now),
         last_drain=brain.drain.last,
+        tidying=brain.tidy.view(),
     )
 
 

@@ -11,6 +11,7 @@ from ckptsyncd.core.facts import FileFact, FileLook, Listing, Piece
 from ckptsyncd.core.messages import PinsWeighed
 from ckptsyncd.core.rules.room import Room
 from ckptsyncd.edge.bodies import FileBody
+from ckptsyncd.edge.discarding import discard
 from ckptsyncd.edge.pins import Check, Pins
 from ckptsyncd.edge.seen import absolute, difference, fact_at, fact_of, words
 from ckptsyncd.edge.shelf import Shelf, open_to_read
@@ -107,6 +108,14 @@ class RealDisk:
     def unpin(self, pin_id: str) -> None:
         """Let go of the pinned files."""
         self._shelf.drop(pin_id)
+
+    def discard(self, listing: Listing) -> str:
+        """Remove the listing's files if every one is what the listing says; return why not."""
+        try:
+            discard(self.root, listing)
+        except OSError as error:
+            return words(error)
+        return ""
 
     def held(self) -> tuple[str, ...]:
         """Return the ids of all pins, also of those that an earlier run left."""

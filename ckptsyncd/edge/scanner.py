@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.messages import (
+    Discarded,
     Failed,
     Looked,
     LookedAgain,
@@ -17,7 +18,16 @@ from ckptsyncd.core.messages import (
     Scanned,
     Unpinned,
 )
-from ckptsyncd.core.orders import Look, LookAgain, Pin, ReadPointer, Scan, ScannerOrder, Unpin
+from ckptsyncd.core.orders import (
+    Discard,
+    Look,
+    LookAgain,
+    Pin,
+    ReadPointer,
+    Scan,
+    ScannerOrder,
+    Unpin,
+)
 from ckptsyncd.core.ports import Disk
 from ckptsyncd.edge.seen import words
 
@@ -42,8 +52,8 @@ def obey(order: ScannerOrder, disk: Disk) -> Report | Failed:
         return Pinned(order.errand, listing, error)
     if isinstance(order, LookAgain):
         return LookedAgain(order.errand, disk.look_again(order.errand.save_id, order.listing))
-    if isinstance(order, Unpin):
-        return _unpinned(order, disk)
+    if isinstance(order, Unpin | Discard):
+        return _unpinned(order, disk) if isinstance(order, Unpin) else _discarded(order, disk)
     return _pointer_read(order, disk)
 
 
@@ -90,6 +100,10 @@ def _unpinned(order: Unpin, disk: Disk) -> Unpinned:
     except OSError as error:
         return Unpinned(order.errand, words(error))
     return Unpinned(order.errand)
+
+
+def _discarded(order: Discard, disk: Disk) -> Discarded:
+    return Discarded(order.errand, disk.discard(order.listing))
 
 
 def _pointer_read(order: ReadPointer, disk: Disk) -> PointerRead:

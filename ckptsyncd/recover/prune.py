@@ -43,13 +43,17 @@ PER_SECOND = 20.0
 
 @dataclass(frozen=True, slots=True)
 class PruneRequest:
-    """What to keep, how closely it is verified first, and how gently to go about the rest."""
+    """What to keep, how closely it is verified first, and how gently to go about the rest.
+
+    ``reaps``: what dead writers left goes too.
+    """
 
     rules: Retention
     grace_seconds: float = GRACE_SECONDS
     level: Level = "meta"
     dry_run: bool = False
     per_second: float = PER_SECOND
+    reaps: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,23 @@ def prune(
     return _Prune(store, request, progress or Silence(), gait, wall).run()
 
 
+def tidy(
+    store: Store,
+    request: PruneRequest,
+    *,
+    pace: Pace,
+    buried: Callable[[Entry], None],
+    wall: Callable[[], float] = time,
+) -> Pruned:
+    """Do as ``prune`` does, for the daemon: where no rule says what to keep, everything is kept.
+
+    ``buried`` hears of each checkpoint that does not exist any more. Ends before its next removal
+    where ``pace`` is stopped. Raises as ``prune`` does.
+    """
+    gait = Gait(pace, request.per_second)
+    return _Prune(store, request, Silence(), gait, wall, buried).run()
+
+
 class _Prune:
     """One run."""
 
@@ -100,12 +121,14 @@ class _Prune:
         progress: Progress,
         gait: Gait,
         wall: Callable[[], float],
+        buried: Callable[[Entry], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._request = request
         self._progress = progress
         self._gait = gait
         self._wall = wall
+        self._tell_buried = buried
         self._judge = Judge(store, VerifyRequest(level=request.level), progress, gait.pace)
         self._fates: list[Fate] = []
         self._buried: list[str] = []
@@ -117,11 +140,13 @@ class _Prune:
             raise NoCheckpoint(msg)
         done = Pruned(dry_run=self._request.dry_run)
         try:
-            self._bury_all(catalog)
+            if self._request.rules.is_said:
+                self._bury_all(catalog)
             now = self._wall()
             cleared = clear(self._store, self._request.grace_seconds, now, self._gait)
             done = replace(done, cleared=cleared)
-            done = replace(done, reaped=reap(self._store, now, self._gait))
+            if self._request.reaps:
+                done = replace(done, reaped=reap(self._store, now, self._gait))
         except Postponed:
             done = replace(done, interrupted=True)
         return replace(done, fates=tuple(self._fates), buried=tuple(self._buried))
@@ -169,6 +194,7 @@ class _Prune:
         self._gait.act(lambda: self._store.put_small(claim_key, mark, None))
         self._gait.act(lambda: self._store.delete(entry.key))
         self._buried.append(entry.title)
+        self._tell_buried(entry)
 
 
 def _candidate(entry: Entry, names_of: dict[str, str]) -> Candidate:

@@ -77,6 +77,18 @@ def to_json(snapshot: Snapshot, daemon: DaemonView, now: float) -> Json:
         "slowed_to": snapshot.slowed_to,
         "sources": [asdict(source) for source in snapshot.sources],
         "polled": list(snapshot.polled),
+        **_counts(snapshot),
+        "drain_plan": _drain_plan(snapshot.drain_plan),
+        "would_fit_notice": None
+        if snapshot.would_fit_notice is None
+        else asdict(snapshot.would_fit_notice),
+        "last_drain": _last_drain(snapshot.last_drain),
+        "tidying": asdict(snapshot.tidying),
+    }
+
+
+def _counts(snapshot: Snapshot) -> Json:
+    return {
         "overflows": snapshot.overflows,
         "rescans": snapshot.rescans,
         "pins": snapshot.pins,
@@ -84,11 +96,6 @@ def to_json(snapshot: Snapshot, daemon: DaemonView, now: float) -> Json:
         "retries": snapshot.retries,
         "bytes_sent": snapshot.bytes_sent,
         "orphans": snapshot.orphans,
-        "drain_plan": _drain_plan(snapshot.drain_plan),
-        "would_fit_notice": None
-        if snapshot.would_fit_notice is None
-        else asdict(snapshot.would_fit_notice),
-        "last_drain": _last_drain(snapshot.last_drain),
     }
 
 

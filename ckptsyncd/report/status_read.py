@@ -8,7 +8,7 @@ from typing import Any, cast
 from ckptsyncd.core.draining.drain_report import DrainReport, LeftBehind
 from ckptsyncd.core.draining.drain_view import DrainPlanView, PlannedView, WouldFit
 from ckptsyncd.core.facts import Notice
-from ckptsyncd.core.snapshot import CheckpointView, RecoveryPoint, Snapshot, SourceView
+from ckptsyncd.core.snapshot import CheckpointView, RecoveryPoint, Snapshot, SourceView, TidyView
 from ckptsyncd.report.status_json import DaemonView
 
 
@@ -16,15 +16,6 @@ def from_json(document: Mapping[str, Any]) -> tuple[Snapshot, DaemonView]:
     """Return what the document says; a key that is missing or of a wrong type counts as nothing."""
     top = _Row(document)
     daemon = _Row(top.table("daemon"))
-    view = DaemonView(
-        pid=daemon.whole("pid"),
-        started_at=daemon.number("started_at"),
-        watch_root=daemon.text("watch_root"),
-        store=daemon.text("store"),
-        host=daemon.text("host"),
-        version=daemon.text("version"),
-        node=daemon.whole("node"),
-    )
     snapshot = Snapshot(
         taken_at=top.number("taken_at"),
         state=cast("Any", daemon.text("state")),
@@ -56,8 +47,35 @@ def from_json(document: Mapping[str, Any]) -> tuple[Snapshot, DaemonView]:
         drain_plan=_plan(top.table("drain_plan")),
         would_fit_notice=_would_fit(top.table("would_fit_notice")),
         last_drain=_last_drain(top.table("last_drain")),
+        tidying=_tidying(_Row(top.table("tidying"))),
     )
-    return snapshot, view
+    return snapshot, _daemon(daemon)
+
+
+def _daemon(row: _Row) -> DaemonView:
+    return DaemonView(
+        pid=row.whole("pid"),
+        started_at=row.number("started_at"),
+        watch_root=row.text("watch_root"),
+        store=row.text("store"),
+        host=row.text("host"),
+        version=row.text("version"),
+        node=row.whole("node"),
+    )
+
+
+def _tidying(row: _Row) -> TidyView:
+    return TidyView(
+        pruned=row.whole("pruned"),
+        objects_removed=row.whole("objects_removed"),
+        pruned_at=row.maybe_number("pruned_at"),
+        prune_failing=row.text("prune_failing"),
+        local_bytes_removed=row.whole("local_bytes_removed"),
+        verified_at=row.maybe_number("verified_at"),
+        verified_level=row.text("verified_level"),
+        verified_whole=row.whole("verified_whole"),
+        verified_broken=row.whole("verified_broken"),
+    )
 
 
 def _notice_of(table: Mapping[str, Any]) -> Notice | None:

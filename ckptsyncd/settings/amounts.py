@@ -151,3 +151,29 @@ def _amount(text: str, what: str) -> tuple[float, str]:
         msg = f"not {what}"
         raise ValueError(msg)
     return float(found[1]), found[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """An amount of money, not below 0, in whatever currency the user has in mind."""
+
+    def parse(self, text: str) -> float:
+        """Return the amount."""
+        try:
+            amount = float(text)
+        except ValueError:
+            msg = "not a number"
+            raise ValueError(msg) from None
+        return within(amount, 0.0, 1e6)
+
+    def take(self, value: Any) -> float:
+        """Return a TOML number."""
+        return within(float(typed(value, (int, float), "a number")), 0.0, 1e6)
+
+    def allowed(self) -> str:
+        """Say that it is a price."""
+        return "0 to 1000000"
+
+    def show(self, value: Any) -> str:
+        """Return it as TOML says it."""
+        return f"{value:g}"

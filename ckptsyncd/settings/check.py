@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings.gather import Said
+from ckptsyncd.settings.keeping import retention_of
 from ckptsyncd.settings.places import MAX_SOCKET_BYTES, is_directory, nearest
 from ckptsyncd.settings.table import BY_NAME, Settings
 
@@ -23,6 +24,7 @@ def check(settings: Settings, said: Mapping[str, Said]) -> None:
     _check_url(settings, _where(said, "url"))
     _check_nesting(settings, said)
     _check_telling(settings, said)
+    _check_keeping(settings, _where(said, "keep_every"))
     if settings.node >= settings.nodes:
         msg = (
             f"{_where(said, 'node')}: node = {settings.node}, but there are {settings.nodes} nodes"
@@ -108,6 +110,15 @@ def _check_telling(settings: Settings, said: Mapping[str, Said]) -> None:
     if settings.tell_signal and settings.tell_signal not in known:
         msg = f"{_where(said, 'tell_signal')}: there is no signal {settings.tell_signal}"
         raise UsageError(msg, hint="such as SIGUSR1, SIGUSR2 or SIGTERM; see 'kill -l'")
+
+
+def _check_keeping(settings: Settings, where: str) -> None:
+    """Refuse two stretches of one kind."""
+    try:
+        retention_of(settings)
+    except ValueError as error:
+        msg = f"{where}: {error}"
+        raise UsageError(msg, hint='such as keep_every = ["1000", "24h"]') from error
 
 
 def _check_file_url(url: str, where: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.layouts import Layout
-from ckptsyncd.settings.amounts import Duration, Moment, Size, rate
+from ckptsyncd.settings.amounts import Duration, Moment, Price, Size, rate
+from ckptsyncd.settings.keeping import EVERY, retention_of
 from ckptsyncd.settings.kinds import Choice, Count, Kind, Many, Path, Switch, Text
 from ckptsyncd.settings.layouts import Layouts
 
@@ -25,6 +26,8 @@ _SOURCE = Text("a source's name", r"[a-z0-9][a-z0-9_-]*")
 WHERE = "What and where"
 WHOLE = "When a checkpoint is whole"
 UPLOAD = "Uploading"
+KEEPING = "Removing old checkpoints"
+COST = "What it costs"
 NOTICE = "Interruptions and stopping"
 TRAINER = "Telling the trainer of a notice"
 NODES = "Several machines"
@@ -150,12 +153,49 @@ class Settings:
         "newest: an older checkpoint that has not begun gives way; keep-all: upload every one.")
     trust_size: bool = _setting(False, Switch(), UPLOAD,
         "Call a file safe by its size where the store can check nothing better.")
-    allow_step_back: bool = _setting(_RULES.allow_step_back, Switch(), UPLOAD,
-        "Let a lower step than the newest become the latest (a new lineage).")
-
     orbax_stamp: bool = _setting(_RULES.orbax_stamp, Switch(), UPLOAD,
         "Add Orbax's commit_success.txt to its checkpoints: Orbax before 0.12.3 writes none on a "
         "disk, and deletes what has none in a bucket.")
+    allow_step_back: bool = _setting(_RULES.allow_step_back, Switch(), UPLOAD,
+        "Let a lower step than the newest become the latest (a new lineage).")
+
+    keep_last: int | None = _setting(None, Count(1, 10**6), KEEPING,
+        "Keep so many checkpoints of each series in the store; what no rule keeps is pruned. "
+        "Default: nothing is ever pruned.", "5")
+    keep_every: tuple[str, ...] = _setting((), Many(Text("steps (1000) or a time (24h)", EVERY)),
+        KEEPING, "Keep one for so many steps, or for so long; one of each may be said.",
+        '["1000", "24h"]')
+    newer_than: float | None = _setting(None, Duration(0.0, 3660 * _DAY), KEEPING,
+        "Keep what was saved so recently.", '"2d"')
+    pinned: tuple[str, ...] = _setting((), Many(Text("a glob of names, or NAME@EDITION")), KEEPING,
+        "Keep checkpoints of these names, whatever the other rules say.", '["best*"]')
+    min_keep: int = _setting(_RULES.retention.min_keep, Count(1, 10**6), KEEPING,
+        "Whatever the rules say, so many that verify stay of each series.")
+    prune_grace: float = _setting(_RULES.prune_grace, Duration(0.0, 366 * _DAY), KEEPING,
+        "Data goes so long after its checkpoint, so that a restore that is under way can end.")
+    prune_interval: float = _setting(_RULES.prune_interval, Duration(1.0, 7 * _DAY), KEEPING,
+        "From the end of one prune to the next at least.")
+    prune_rate: int = _setting(_RULES.prune_rate, Count(1, 1000), KEEPING,
+        "Remove at most so many objects a second.")
+    reap: bool = _setting(_RULES.reap, Switch(), KEEPING,
+        "Once a day remove what writers left unfinished that are gone for a week.")
+    local_bytes: int | None = _setting(_RULES.local_bytes, Size(0, 2**60), KEEPING,
+        "While the watch root's checkpoints hold more, local copies of safe ones are removed, the "
+        "oldest first, never the newest. Default: none ever is.", '"500GiB"')
+    recheck_seconds: float = _setting(_RULES.recheck_seconds, Duration(0.0, 7 * _DAY), UPLOAD,
+        "Ask the store this often whether what is safe is still there; 0: only at the start.")
+
+    price_writes: float = _setting(0.0, Price(), COST,
+        "Price of a thousand requests that write or list, for the estimate in status.", "0.005")
+    price_reads: float = _setting(0.0, Price(), COST,
+        "Price of a thousand requests that read.", "0.0004")
+    price_sent: float = _setting(0.0, Price(), COST,
+        "Price of sending one GiB to the store.", "0.02")
+    price_received: float = _setting(0.0, Price(), COST,
+        "Price of receiving one GiB from it.", "0.09")
+    currency: str = _setting("", Text("such as USD", r"[A-Z]{3}"), COST,
+        "Currency of these prices.", '"USD"')
+
     sources: tuple[str, ...] = _setting(("auto",), Many(_SOURCE), NOTICE,
         "Where interruption notices come from; auto finds out on which cloud this is.")
     without_sources: tuple[str, ...] = _setting((), Many(_SOURCE), NOTICE,
@@ -326,7 +366,7 @@ class Settings:
         names = {field.name for field in dataclasses.fields(self)}
         shared = [field.name for field in dataclasses.fields(Policy) if field.name in names]
         said = {name: value for name in shared if (value := getattr(self, name)) is not None}
-        return Policy(**said)
+        return Policy(**said, retention=retention_of(self))
 
 
 DEFINITIONS: tuple[Definition, ...] = tuple(

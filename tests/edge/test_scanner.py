@@ -152,6 +152,10 @@ class FailingDisk:
         del listing
         return pin_id
 
+    def discard(self, listing: Listing) -> str:
+        """Fail in words."""
+        return f"{len(listing.files)} files stay"
+
     def unpin(self, pin_id: str) -> None:
         """Fail."""
         raise OSError(30, "Read-only file system", pin_id)

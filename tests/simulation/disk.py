@@ -311,6 +311,15 @@ class PretendDisk:
         self._work()
         self.pins.pop(pin_id, None)
 
+    def discard(self, listing: Listing) -> str:
+        """Remove the files that are as the listing says, if all are."""
+        for fact in listing.files:
+            if fact.path in self.names and self._fact(fact.path, self.names[fact.path]) != fact:
+                return f"{fact.path} is another one now"
+        for fact in listing.files:
+            self.unlink(fact.path)
+        return ""
+
     def held(self) -> tuple[str, ...]:
         """Return the ids of all pins."""
         return tuple(sorted(self.pins))

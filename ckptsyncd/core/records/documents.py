@@ -341,3 +341,33 @@ class Restorations:
                 for row in rows
             )
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the last verification of everything found, and when (wall time).
+
+    ``level`` as in ``ckptsyncd verify``; so many checkpoints were ``whole`` and ``broken``.
+    """
+
+    level: str
+    verified_at: float
+    whole: int
+    broken: int
+    host: str = ""
+
+    def encode(self) -> bytes:
+        """Return the record as JSON."""
+        return _dump(asdict(self))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Verification:
+        """Return the record in ``data``; raises Never."""
+        row = _load(data)
+        return cls(
+            level=as_text(row, "level"),
+            verified_at=as_number(row, "verified_at"),
+            whole=as_int(row, "whole", 0),
+            broken=as_int(row, "broken", 0),
+            host=as_text(row, "host"),
+        )

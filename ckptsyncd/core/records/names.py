@@ -19,6 +19,8 @@ EPOCHS = OURS + "epochs/"
 EDITIONS = OURS + "editions/"
 COMPANIONS = OURS + "companions/"
 REPORTS = OURS + "reports/"
+#: What the last verification of everything found.
+VERIFIED = OURS + "verified.json"
 NODES = OURS + "nodes/"
 STARTS = OURS + "starts/"
 

@@ -5,7 +5,9 @@ Durations are seconds on the boot clock. A number that nobody measured says that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ckptsyncd.core.rules.retention import Retention
 
 MIB = 1024 * 1024
 
@@ -68,11 +70,27 @@ class Policy:
     trainer_seconds: float = 30.0
     #: How long a notice probably comes before the end: what is at risk should fit into it.
     notice_seconds: float = 30.0
+    #: What is kept in the store; where nothing is said, nothing is ever pruned.
+    retention: Retention = field(default_factory=Retention)
+    #: Data outlives its pruned checkpoint so long, and removals a second at most (guessed: a long
+    #: restore fits into the hour, and nobody notices the requests).
+    prune_grace: float = 3600.0
+    prune_rate: int = 20
+    #: From the end of one prune to the next at least (guessed: each reads every manifest).
+    prune_interval: float = 600.0
+    #: What writers left unfinished that are gone for a week is removed too.
+    reap: bool = False
+    #: Whether what is safe is still there is asked this often (guessed: one list); 0: never.
+    recheck_seconds: float = 600.0
+    #: Local copies of safe checkpoints go while all on the disk hold more than this.
+    local_bytes: int | None = None
     #: Companions are uploaded at all.
     companions: bool = True
     #: This machine's number among those that write one checkpoint.
     node: int = 0
     nodes: int = 1
+    #: Orbax checkpoints get the mark that Orbax asks for in a bucket.
+    orbax_stamp: bool = False
     #: What two machines wrote under one name within this time is one save (guessed: far less than
     #: between two saves of a name, more than their disks and clocks differ by).
     save_window_seconds: float = 60.0
@@ -82,5 +100,3 @@ class Policy:
     allow_step_back: bool = False
     #: Take the run over although a newer daemon was seen.
     take_over: bool = False
-    #: Orbax checkpoints get the mark that Orbax asks for in a bucket.
-    orbax_stamp: bool = False

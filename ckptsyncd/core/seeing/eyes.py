@@ -134,17 +134,38 @@ class Eyes:
             unit.voids, unit.first_void_at, unit.refusals = 0, None, 0
         self._judge_again(like=kind_of(checkpoint))
 
+    def renew(self, settled: Settled, now: float) -> None:
+        """Note that what was safe is not in the store any more: the same content settles again."""
+        self.forget(settled.checkpoint)
+        self.trust(settled)
+        unit = self._gaze.census.units.get(settled.checkpoint)
+        if unit is not None:
+            unit.handled = None
+            self._unsettle(unit, "it is not in the store any more")
+            self._gaze.look_soon(unit, now)
+
+    def bytes_on_disk(self) -> int:
+        """Return how many bytes all checkpoints hold, as far as they were seen."""
+        return sum(unit.bytes for unit in self._gaze.census.units.values())
+
+    def is_as_committed(self, checkpoint: str, listing: Listing) -> bool:
+        """Return whether a checkpoint lies there unchanged, as far as was seen."""
+        unit = self._gaze.census.units.get(checkpoint)
+        is_whole = unit is not None and unit.state == "whole" and not unit.edition
+        return unit is not None and is_whole and unit.listing() == listing
+
     def remember(self, checkpoint: str, listing: Listing) -> None:
         """Note that this content was handled in an earlier life: it is never settled again."""
         self._gaze.census.keep(checkpoint, listing)
 
-    def trust(self, settled: Settled) -> None:
+    def trust(self, *known: Settled) -> None:
         """Note what had settled in an earlier life: the same content settles on that evidence.
 
         Our own hard links move ctimes, so the order that was seen then cannot be seen again.
         """
-        if not settled.copy:
-            self._gaze.trusted.setdefault(settled.checkpoint, []).append(settled)
+        for settled in known:
+            if not settled.copy:
+                self._gaze.trusted.setdefault(settled.checkpoint, []).append(settled)
 
     def knows(self, checkpoint: str) -> bool:
         """Return whether anything of this name is on the disk, as far as was seen."""

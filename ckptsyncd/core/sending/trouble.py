@@ -8,6 +8,10 @@ from ckptsyncd.core.messages import Failed
 from ckptsyncd.core.moves import Complained, Recovered
 from ckptsyncd.core.turn import Notebook
 
+#: A single pass gives up after so many failures in a row before the store ever answered (guessed:
+#: with the first pauses of ``retry`` that is some 15 s).
+HOPELESS_FAILURES = 6
+
 
 @dataclass(slots=True)
 class Trouble:
@@ -22,6 +26,11 @@ class Trouble:
     text: str = ""
     kind: str = ""
     counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether a store that never answered probably never will."""
+        return self.in_a_row >= HOPELESS_FAILURES
 
     def failed(self, message: Failed, wall: float, notes: Notebook) -> None:
         """Take in one more failure."""

@@ -36,6 +36,7 @@ from ckptsyncd.core.sending.runs import Runs
 from ckptsyncd.core.sending.scene import Scene
 from ckptsyncd.core.sending.series import Rank
 from ckptsyncd.core.sending.upload import missing
+from ckptsyncd.core.tidying.tidy import Tidy
 from ckptsyncd.core.turn import Notebook
 
 #: Stands in for a store that has not answered yet; no order that depends on it goes out.
@@ -73,6 +74,7 @@ class Wishes:
     beside: Beside
     ending: Ending
     drain: Drain
+    tidy: Tidy
     is_free: Callable[[Errand, float], bool]
     limits: Limits | None = None
 
@@ -140,6 +142,7 @@ class Wishes:
         yield from self.eyes.orders(now.boot)
         yield from self.beside.reads()
         yield from self.editions.unpins.values()
+        yield from self.tidy.removals()
 
     # The hands ----------------------------------------------------------------------------------
 
@@ -155,7 +158,7 @@ class Wishes:
             *(self._by_plan(now, notes) if hasty else self._by_series(now, notes)),
             # An edition that begins its turn wants an epoch: in this turn, not in the next.
             Stream(2, "", self._records(now, hasty=hasty)),
-            Stream(3, "", self._chores()),
+            Stream(3, "", self._chores(now)),
         ]
 
     def small(self, now: Instant, notes: Notebook) -> Iterator[HandOrder]:
@@ -225,9 +228,10 @@ class Wishes:
             if not isinstance(order, ScannerOrder):
                 yield order
 
-    def _chores(self) -> Iterator[HandOrder]:
+    def _chores(self, now: Instant) -> Iterator[HandOrder]:
         if self.ending.is_hasty and self.editions.open:
             return
         yield from self.editions.leftovers.orders()
         if not self.ending.is_hasty:
             yield from self.beside.companions.values()
+            yield from self.tidy.chores(now.boot)
