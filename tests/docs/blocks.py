@@ -22,6 +22,7 @@ from ckptsyncd.errors import CkptsyncdError
 from ckptsyncd.report.metrics_table import METRICS
 from ckptsyncd.settings import DEFINITIONS, GROUPS, Definition
 from ckptsyncd.settings.sample import sample
+from tests.stores.found import FOUND, Found
 from tests.test_law import GUESTS, HOUSE, MAY_KNOW, PURE
 
 ROOT = HOUSE.parent
@@ -170,6 +171,26 @@ def exit_codes() -> str:
     )
 
 
+def s3_servers() -> str:
+    """Return what the probe found on each S3-compatible server."""
+    head = ("server", "small files", "pieces", "whole", "create-only", "compare-and-set",
+            "abandon", "seen", "beside")  # fmt: skip
+    return table(head, (_s3_server(found) for found in FOUND))
+
+
+def _s3_server(found: Found) -> tuple[str, ...]:
+    creates = ("no", "put" if found.creates else "finish", "yes")[found.creates + found.finishes]
+    return (
+        found.server,
+        *(check or "-" for check in (found.files, found.pieces, found.whole)),
+        creates,
+        {"as told": "yes", "bare": "yes, without quotes"}.get(found.matches, "no"),
+        "yes" if found.abandons else "no",
+        "in every test run" if found.fixture else "by hand",
+        found.note,
+    )
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "daemon-moves": daemon_moves,
@@ -182,6 +203,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "orders": all_orders,
     "pure": pure,
     "rooms": rooms,
+    "compatible-servers": s3_servers,
     "settings": settings,
     "states": states,
 }

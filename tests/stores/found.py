@@ -44,14 +44,16 @@ CRC, SHA, MD5 = "crc64nvme", "sha256", "md5"
 
 FOUND: tuple[Found, ...] = (
     Found("SeaweedFS 4.48", CRC, CRC, CRC, True, True, "as told", True, "s3_server"),
-    Found("Ceph RGW 16.2.15", SHA, SHA, "", True, False, "bare", True,
-          note="by hand"),
-    Found("ministack 1.5.33", CRC, CRC, "", True, True, "as told", True, note="by hand"),
+    Found("Ceph RGW 16.2.15", SHA, SHA, "", True, False, "bare", True),
+    Found("ministack 1.5.33", CRC, CRC, "", True, True, "as told", True),
+    Found("JuiceFS gateway 1.4.2", SHA, SHA, "", False, False, "", True,
+          note="with `--object-meta --keep-etag`; without, it forgets whose an object is"),
+    Found("rclone 1.75.0, `serve s3`", MD5, MD5, "", False, False, "", True,
+          note="keeps no metadata; a part cannot be sent again with other bytes"),
     Found("moto 5.2.5", "", "", "", True, True, "as told", True, "moto_server"),
+    Found("localbucket 1.2.1", "", "", "", True, True, "", True, note="keeps no metadata"),
     Found("nanio 0.1.7", MD5, "", "", False, False, "", True, "nanio_server",
-          "names with a percent sign are refused by it, with 403"),
+          "refuses names with a percent sign (403)"),
     Found("s3rver 3.7.1", "", "", "", False, False, "", False, "s3rver_server",
-          "cannot list a second page (500), nor give a range of one byte"),
-    Found("rclone 1.75.0, `serve s3`", "", "", "", False, False, "", True),
-    Found("localbucket 1.2.1", "", "", "", True, False, "", True),
+          "fails on the second page of a list (500), gives no range of one byte"),
 )  # fmt: skip
