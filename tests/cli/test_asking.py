@@ -188,13 +188,17 @@ def test_run_needs_no_flags(home: Path) -> None:
     assert (home / "run").is_dir()
 
 
+#: The second of two machines.
+TWO = ("--nodes", "2", "--node", "1")
+
+
 def test_config(home: Path, capsys: Captured) -> None:
     """The sample is printed as it is; what holds is shown with where it was said."""
     (home / "watched").mkdir()
     assert ended("config", "--sample") == 0
     assert "#quiet_seconds = " in capsys.readouterr().out
     os.environ["CKPTSYNCD_HANDS"] = "3"
-    assert ended("config", "--show", str(home / "watched"), "s3://b/p", "--nodes", "2") == 0
+    assert ended("config", "--show", str(home / "watched"), "s3://b/p", *TWO) == 0
     out = capsys.readouterr().out
     assert "hands = 3  # CKPTSYNCD_HANDS\n" in out
     assert "nodes = 2  # --nodes\n" in out
