@@ -73,7 +73,8 @@ def missing(
     ``start`` is our number among those that started as this node, ``None`` while not known.
     """
     if not series.latest_known:
-        if not hasty and now.boot < series.trusts_until:
+        lacks_epoch = series.epoch_wanted and series.epoch_taken != "yes"
+        if not (hasty or lacks_epoch) and now.boot < series.trusts_until:
             return
         yield GetSmall(Errand("read latest", series.name), names.latest_key(series.name))
     elif series.epoch_taken != "yes" and (series.epoch_wanted or wants_latest(series)):

@@ -1,0 +1,147 @@
+"""Four real daemons, four disks, one checkpoint: killed, stopped, cut off, replaced."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.process.conftest import Start
+from tests.process.program import Program, command, until
+from tests.process.saving import content
+from tests.proxy import Proxy
+from tests.servers import S3Server, client
+
+pytestmark = pytest.mark.server
+
+NODES = 4
+QUICK = ("--quiet-seconds", "1", "--ranks-quiet-seconds", "1", "--incomplete-seconds", "2s")
+
+
+@pytest.fixture
+def crew(tmp_path: Path, program: Start, s3_server: S3Server, prefix: str, proxy: Proxy) -> Crew:
+    """Make four programs, each with a watch root; the last one speaks through a proxy."""
+    return Crew(tmp_path, program, s3_server, prefix, proxy)
+
+
+class Crew:
+    """The daemons of four nodes, by number."""
+
+    def __init__(
+        self, base: Path, program: Start, server: S3Server, prefix: str, proxy: Proxy
+    ) -> None:
+        """Start nothing yet."""
+        self.base, self.program, self.server, self.prefix = base, program, server, prefix
+        self.reach = ("--s3-endpoint", server.endpoint, "--s3-path-style")
+        self.by_proxy = ("--s3-endpoint", proxy.endpoint, "--s3-path-style")
+        self.proxy = proxy
+        self.daemons = [self.make(node, f"root-{node}") for node in range(NODES)]
+
+    def make(self, node: int, name: str) -> Program:
+        """Make the program of one node for a watch root of this name."""
+        root = self.base / name
+        root.mkdir()
+        reach = self.by_proxy if node == NODES - 1 else self.reach
+        options = (*reach, *QUICK, "--node", str(node), "--nodes", str(NODES))
+        return self.program(root, self.prefix, *options)
+
+    def save(self, step: int, *daemons: Program) -> None:
+        """Let each node's trainer write its share of a checkpoint, and a file that all have."""
+        for daemon in daemons or self.daemons:
+            node = daemon.options[daemon.options.index("--node") + 1]
+            folder = daemon.root / f"checkpoint-{step}"
+            folder.mkdir()
+            (folder / f"shard-{node}.bin").write_bytes(f"{step} {node} ".encode() * 50_000)
+            (folder / "config.json").write_text(json.dumps({"step": step}))
+
+    def manifests(self) -> list[str]:
+        """Return the names of all manifests, asked without the program."""
+        folder = self.prefix.partition(f"{self.server.bucket}/")[2]
+        found = client(self.server.endpoint).list_objects_v2(
+            Bucket=self.server.bucket, Prefix=f"{folder}/.ckptsyncd/manifests/"
+        )
+        return sorted(row["Key"].rpartition("/")[2] for row in found.get("Contents", []))
+
+    def reason(self, node: int, step: int) -> str:
+        """Return what status says of a checkpoint."""
+        rows = (self.daemons[node].status() or {"checkpoints": []})["checkpoints"]
+        names = (f"checkpoint-{step}",)
+        return next((row["reason"] for row in rows if row["checkpoint"] in names), "")
+
+    def until_safe(self, step: int, *daemons: Program) -> None:
+        """Wait until a checkpoint is safe for each of them."""
+        for daemon in daemons or self.daemons:
+            daemon.until_safe(f"checkpoint-{step}")
+
+
+def test_one_killed_one_stopped_one_cut_off(crew: Crew, tmp_path: Path) -> None:
+    """Nothing is committed while shares are missing, status says whose; late ones complete it."""
+    for daemon in crew.daemons:
+        daemon.start()
+    crew.save(10)
+    crew.until_safe(10)
+    first, killed, stopped, _ = crew.daemons
+    killed.kill()
+    stopped.signal(signal.SIGSTOP)
+    cut = crew.proxy.rule("refuse", "*", r"", times=10**9)
+    crew.save(20)
+    missing = "incomplete: waiting for nodes 1, 2, 3"
+    until(lambda: crew.reason(0, 20) == missing, lambda: f"it says so: {first.status()}")
+    assert crew.manifests() == ["checkpoint-10.1.json"]
+    killed.start()
+    stopped.signal(signal.SIGCONT)
+    cut.times = 0
+    crew.until_safe(20)
+    assert crew.manifests() == ["checkpoint-10.1.json", "checkpoint-20.1.json"]
+    back = command("restore", crew.prefix, str(tmp_path / "back"), *crew.reach)
+    assert back.returncode == 0, back.stderr
+    expected: dict[str, str] = {}
+    for daemon in crew.daemons:
+        expected |= {name: data for name, data in content(daemon.root).items() if "20/" in name}
+    assert content(tmp_path / "back") == expected
+    assert command("verify", crew.prefix, "--level", "full", *crew.reach).returncode == 0
+
+
+def test_a_machine_that_was_replaced_changes_nothing_any_more(crew: Crew) -> None:
+    """A daemon that wakes up after its replacement committed is fenced; latest stays as it was."""
+    for daemon in crew.daemons:
+        daemon.start()
+    crew.save(10)
+    crew.until_safe(10)
+    old = crew.daemons[1]
+    old.signal(signal.SIGSTOP)
+    heir = crew.daemons[1] = crew.make(1, "heir")
+    shutil.copytree(old.root / "checkpoint-10", heir.root / "checkpoint-10")
+    heir.start()
+    crew.save(20)
+    crew.until_safe(20)
+    old.signal(signal.SIGCONT)
+    crew.save(15, old)
+    until(lambda: state_of(old) == "fenced", lambda: f"it is fenced: {old.log[-2000:]}")
+    assert crew.manifests() == ["checkpoint-10.1.json", "checkpoint-20.1.json"]
+    listed = command("list", crew.prefix, "--json", *crew.reach)
+    assert json.loads(listed.stdout)[0]["checkpoint"] == "checkpoint-20"
+    assert state_of(heir) == "running"
+
+
+def test_the_same_name_with_other_content_is_refused(crew: Crew) -> None:
+    """Two nodes that wrote one file differently are both named, and nothing is committed."""
+    for daemon in crew.daemons:
+        daemon.start()
+    for number, daemon in enumerate(crew.daemons):
+        crew.save(10, daemon)
+        (daemon.root / "checkpoint-10/config.json").write_text(f'{{"node": {number // 2}}}')
+    told = "refused: nodes 0 and 2 have other content in checkpoint-10/config.json"
+    until(
+        lambda: any(crew.reason(node, 10) == told for node in range(NODES)),
+        lambda: f"it is refused: {[crew.reason(node, 10) for node in range(NODES)]}",
+    )
+    assert crew.manifests() == []
+
+
+def state_of(daemon: Program) -> str:
+    """Return the daemon's own state."""
+    return str((daemon.status() or {"daemon": {"state": ""}})["daemon"]["state"])
