@@ -27,7 +27,6 @@ from ckptsyncd.core.messages import (
 )
 from ckptsyncd.core.moves import Move
 from ckptsyncd.core.ports import Expiring
-from ckptsyncd.core.records.documents import MAX_RECORD_BYTES, Restorations
 from ckptsyncd.core.records.memory import TABLES, Recalled, recall
 from ckptsyncd.core.rules.room import Room
 from ckptsyncd.core.sending.wishes import Who
@@ -42,6 +41,7 @@ from ckptsyncd.edge.ledger import Ledger, scope_of
 from ckptsyncd.edge.lock import Locks, lock_root
 from ckptsyncd.edge.loop import Loop, Tap
 from ckptsyncd.edge.reaper import Reaper
+from ckptsyncd.edge.restored import lineages
 from ckptsyncd.edge.scanner import Scanner
 from ckptsyncd.edge.scribe import Scribe
 from ckptsyncd.edge.trainer import Trainer
@@ -104,6 +104,7 @@ class Program:
     latency: CommitLatency = field(init=False)
     names: SeriesNames = field(default_factory=SeriesNames)
     weakness: str = ""
+    doubt: str = ""
     daemon: DaemonView = field(init=False)
     last_snapshot: LastSnapshot = field(init=False)
     started_at: float = field(init=False)
@@ -145,6 +146,8 @@ class Program:
         if self.ledger.opened:
             now = self.clock.now()
             self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)
+        if self.doubt:
+            self.logs.say("warning", "restored.unreadable", self.clock.now(), text=self.doubt)
 
     def _view(self, host: str) -> DaemonView:
         settings = self.settings
@@ -188,12 +191,13 @@ class Program:
     def _brain(self, recalled: Recalled, disk: RealDisk) -> Brain:
         settings = self.settings
         nonce = secrets.token_hex(8)
+        found, self.doubt = lineages(disk)
         brain = Brain(
             policy=policy_of(settings, os.environ, has_child=self.has_trainer),
             who=Who(socket.gethostname(), nonce, __version__, boot_id()),
             random=random.SystemRandom().random,
             recalled=recalled,
-            lineages=lineages(Path(settings.dir)),
+            lineages=found,
             exclude=settings.exclude,
             layouts=settings.layout,
             has_trainer=self.has_trainer,
@@ -381,12 +385,3 @@ def sync(settings: Settings) -> int:
     if program.refusal is not None:
         raise program.refusal
     return code
-
-
-def lineages(root: Path) -> dict[str, int]:
-    """Return the lineage of each series that was restored into a watch root."""
-    try:
-        data = (root / ".ckptsyncd" / "restored.json").read_bytes()[:MAX_RECORD_BYTES]
-        return {row.series: row.lineage for row in Restorations.decode(data).rows}
-    except FileNotFoundError:
-        return {}

@@ -10,11 +10,12 @@ from pathlib import Path
 from ckptsyncd.core.facts import FileFact, FileLook, Listing, Piece
 from ckptsyncd.core.messages import PinsWeighed
 from ckptsyncd.core.rules.room import Room
+from ckptsyncd.edge.beneath import fact_below, open_below, within
 from ckptsyncd.edge.bodies import FileBody
 from ckptsyncd.edge.discarding import discard
 from ckptsyncd.edge.pins import Check, Pins
-from ckptsyncd.edge.seen import absolute, difference, fact_at, fact_of, words
-from ckptsyncd.edge.shelf import Shelf, open_to_read
+from ckptsyncd.edge.seen import difference, fact_of, words
+from ckptsyncd.edge.shelf import Shelf
 from ckptsyncd.edge.walk import VANISHED, walk
 from ckptsyncd.edge.writers import Writers
 
@@ -74,12 +75,11 @@ class RealDisk:
 
     def look(self, path: str) -> FileLook | None:
         """Examine one file closely; symlinks and directories need no examination."""
-        place = absolute(self.root, path)
         try:
-            fact = fact_at(path, place)
+            fact = fact_below(self.root, path)
             if fact.kind != "file":
                 return FileLook(fact, writer="none")
-            return self._examined(fact, place)
+            return self._examined(fact)
         except VANISHED:
             return None
 
@@ -136,25 +136,26 @@ class RealDisk:
     def read_small(self, path: str, most_bytes: int) -> bytes | None:
         """Return the first ``most_bytes`` of a regular file, ``None`` where there is none."""
         try:
-            fd = open_to_read(absolute(self.root, path))
+            fd = open_below(self.root, path)
         except VANISHED:
             return None
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            return None
         with os.fdopen(fd, "rb", buffering=0) as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return None
             blocks: list[bytes] = []
             while most_bytes > 0 and (block := file.read(most_bytes)):
                 blocks.append(block)
                 most_bytes -= len(block)
             return b"".join(blocks)
 
-    def _examined(self, fact: FileFact, place: str) -> FileLook:
+    def _examined(self, fact: FileFact) -> FileLook:
         try:
-            fd = open_to_read(place)
+            fd = open_below(self.root, fact.path)
         except VANISHED:
             raise
         except PermissionError:
-            return FileLook(fact, fault=_unreadable(place, fact))
+            return FileLook(fact, fault=_unreadable(self.root, fact))
         try:
             return self._judged(fact, fd)
         except OSError as error:
@@ -178,6 +179,7 @@ class RealDisk:
         return FileLook(after, writer, name, shape, has_end_mark, fault, names, names_bytes)
 
 
-def _unreadable(place: str, fact: FileFact) -> str:
-    owner = os.lstat(place).st_uid
+def _unreadable(root: str, fact: FileFact) -> str:
+    with within(root, fact.path) as (directory, name):
+        owner = os.stat(name, dir_fd=directory, follow_symlinks=False).st_uid
     return f"unreadable: mode {fact.mode:04o} owned by uid {owner}; run ckptsyncd as that user"

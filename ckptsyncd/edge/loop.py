@@ -18,6 +18,7 @@ from ckptsyncd.core.moves import Move
 from ckptsyncd.core.orders import HandOrder, LedgerOrder, ScannerOrder, SetPace, Stop
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.core.view import snapshot
+from ckptsyncd.edge.backlog import Backlog
 from ckptsyncd.edge.clock import Clock
 from ckptsyncd.edge.scribe import Scribe
 
@@ -72,9 +73,11 @@ class Loop:
     shown: Snapshot = field(init=False)
     shown_at: float = field(init=False)
     stale: bool = False
+    backlog: Backlog = field(init=False)
 
     def __post_init__(self) -> None:
         """Take the first snapshot."""
+        self.backlog = Backlog(self.inbox)
         now = self.clock.now()
         self.shown, self.shown_at = snapshot(self.brain, now), now.boot
 
@@ -106,7 +109,7 @@ class Loop:
 
     def _next_message(self, wait: float) -> Message:
         try:
-            return self.inbox.get(timeout=wait)
+            return self.backlog.next(wait)
         except Empty:
             return Woken()
 

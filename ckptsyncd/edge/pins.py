@@ -14,8 +14,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from ckptsyncd.core.facts import FileFact, Listing, Shape
-from ckptsyncd.edge.seen import absolute, difference, fact_at, fact_of
-from ckptsyncd.edge.shelf import Shelf, open_to_read
+from ckptsyncd.edge.beneath import fact_below, open_below
+from ckptsyncd.edge.seen import difference, fact_of
+from ckptsyncd.edge.shelf import Shelf
 from ckptsyncd.edge.writers import Writers
 
 #: Checks an open file's format: descriptor, path, size -> shape, whether it has an end mark, fault.
@@ -101,7 +102,7 @@ class Pins:
         with contextlib.suppress(OSError), self._pinned(pin_id, index, fact) as (fd, copied):
             return _fact(fd, fact, copied=copied)  # pinned before
         with _named(fact):
-            self._shelf.keep(pin_id, index, absolute(self._root, fact.path))
+            self._shelf.keep(pin_id, index, fact.path)
         with self._pinned(pin_id, index, fact) as (fd, copied):
             return _fact(fd, fact, copied=copied)
 
@@ -112,7 +113,7 @@ class Pins:
 
     def _unpinned(self, fact: FileFact) -> FileFact:
         with _named(fact):
-            now = fact_at(fact.path, absolute(self._root, fact.path))
+            now = fact_below(self._root, fact.path)
         _equal(fact, now)
         return now
 
@@ -156,7 +157,7 @@ class Pins:
     @contextlib.contextmanager
     def _source(self, fact: FileFact) -> Iterator[int]:
         with _named(fact):
-            fd = open_to_read(absolute(self._root, fact.path))
+            fd = open_below(self._root, fact.path)
         try:
             _fact(fd, fact)
             yield fd

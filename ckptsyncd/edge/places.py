@@ -7,10 +7,11 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 from ckptsyncd.edge.walk import OURS
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def candidates(root: str) -> tuple[str, ...]:
@@ -38,31 +39,57 @@ def make(directory: str, root: str) -> None:
     rest. Raises OSError where a directory on the way is a symlink or belongs to somebody else.
     """
     like = Path(root).stat()
-    for step in _ours(directory):
-        try:
-            Path(step).mkdir(0o700)
-        except FileExistsError:
-            _trust(step, like.st_uid)
-            continue
-        if os.geteuid() == 0:
-            with contextlib.suppress(OSError):  # a courtesy; a root without rights cannot do it
-                os.chown(step, like.st_uid, like.st_gid)
-        Path(step).chmod(stat.S_IMODE(like.st_mode) | stat.S_IRWXU)
+    above, names = split(directory)
+    here = os.open(above, _DIRECTORY)
+    try:
+        for name in names:
+            upper, here = here, _step(here, name, like)
+            os.close(upper)
+    finally:
+        os.close(here)
 
 
-def _ours(directory: str) -> Iterator[str]:
-    """Yield the directories to make, from the outermost that is ours."""
-    above, slash, _ = directory.partition(f"/{OURS}/")
-    names = directory[len(above) + 1 :].split("/") if slash else [""]
-    place = above if slash else directory
-    for name in names:
-        place = f"{place}/{name}" if name else place
-        yield place
+def split(directory: str) -> tuple[str, list[str]]:
+    """Return where a directory of ours lies, and the names of ours that lead to it from there."""
+    above, slash, below = directory.rpartition(f"/{OURS}/")
+    if slash:
+        return above or "/", [OURS, *below.split("/")]
+    above, name = os.path.split(directory)
+    return above, [name]
 
 
-def _trust(step: str, owner: int) -> None:
-    status = os.lstat(step)
-    if not stat.S_ISDIR(status.st_mode):
-        raise OSError(errno.ENOTDIR, "is no directory of ours", step)
-    if status.st_uid not in (os.geteuid(), owner):
-        raise OSError(errno.EPERM, f"belongs to uid {status.st_uid}", step)
+def _step(here: int, name: str, like: os.stat_result) -> int:
+    """Open a directory of ours in an open one, made first where it is missing.
+
+    What is changed is what was opened: others may put something else under the name meanwhile.
+    """
+    try:
+        os.mkdir(name, 0o700, dir_fd=here)
+        is_new = True
+    except FileExistsError:
+        is_new = False
+    try:
+        opened = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+    except NotADirectoryError:
+        raise OSError(errno.ENOTDIR, "is no directory of ours", name) from None
+    try:
+        _trust(opened, name, (os.geteuid(),) if is_new else (os.geteuid(), like.st_uid))
+        if is_new:
+            _give(opened, like)
+    except OSError:
+        os.close(opened)
+        raise
+    return opened
+
+
+def _trust(opened: int, name: str, owners: tuple[int, ...]) -> None:
+    owner = os.fstat(opened).st_uid
+    if owner not in owners:
+        raise OSError(errno.EPERM, f"belongs to uid {owner}", name)
+
+
+def _give(opened: int, like: os.stat_result) -> None:
+    if os.geteuid() == 0:
+        with contextlib.suppress(OSError):  # a courtesy; a root without rights cannot do it
+            os.fchown(opened, like.st_uid, like.st_gid)
+    os.fchmod(opened, stat.S_IMODE(like.st_mode) | stat.S_IRWXU)

@@ -20,9 +20,10 @@ from ckptsyncd.core.premises import Census, Lease, PinWay, Premises, Watching
 from ckptsyncd.core.seeing.layouts import BUILT_IN
 from ckptsyncd.core.seeing.tree import Tree
 from ckptsyncd.edge import lease, places
+from ckptsyncd.edge.beneath import open_below
 from ckptsyncd.edge.filesystems import name_of, without_events
 from ckptsyncd.edge.seen import absolute, words
-from ckptsyncd.edge.shelf import Shelf, open_to_read
+from ckptsyncd.edge.shelf import Shelf
 from ckptsyncd.edge.walk import OURS, walk
 from ckptsyncd.edge.watcher import MASK
 from ckptsyncd.edge.watches import Watches
@@ -149,7 +150,7 @@ class _Trial:
         if fact is None:
             return
         try:
-            self._try_lease(absolute(root, fact.path))
+            self._try_lease(root, fact.path)
         except OSError as error:
             self.lease, self.lease_trouble = "refused", words(error)
         try:
@@ -157,8 +158,8 @@ class _Trial:
         except OSError as error:
             self.pin, self.pin_trouble = "impossible", words(error)
 
-    def _try_lease(self, place: str) -> None:
-        descriptor = open_to_read(place)
+    def _try_lease(self, root: str, path: str) -> None:
+        descriptor = open_below(root, path)
         try:
             found = lease.probe(descriptor)
         finally:
@@ -173,7 +174,7 @@ class _Trial:
         new = _new_directories(root)
         links = Path(absolute(root, fact.path)).stat().st_nlink
         try:
-            shelf.keep(pin_id, 0, absolute(root, fact.path))
+            shelf.keep(pin_id, 0, fact.path)
             descriptor, _ = shelf.opened(pin_id, 0)
             try:
                 self.pin = "link" if os.fstat(descriptor).st_nlink > links else "descriptor"

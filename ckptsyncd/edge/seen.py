@@ -38,13 +38,13 @@ def fact_of(path: str, status: os.stat_result, target: str | None = None) -> Fil
 def fact_at(path: str, place: str | os.DirEntry[str], directory: int | None = None) -> FileFact:
     """Return the fact of what lies at a place, never following a symlink.
 
-    ``directory`` is the open descriptor that a directory entry was read from. Raises OSError as
+    ``directory`` is the open descriptor of the directory that the place is in. Raises OSError as
     the system does, FileNotFoundError also where the kind is none of ours.
     """
     if isinstance(place, os.DirEntry):
         status, name = place.stat(follow_symlinks=False), place.name
     else:
-        status, name = os.lstat(place), place
+        status, name = os.stat(place, dir_fd=directory, follow_symlinks=False), place
     is_link = stat.S_ISLNK(status.st_mode)
     target = os.readlink(name, dir_fd=directory) if is_link else None
     fact = fact_of(path, status, target)
@@ -74,4 +74,6 @@ def difference(old: FileFact, new: FileFact, *, copied: bool = False) -> str:
 def words(error: OSError) -> str:
     """Return what the system says, without its number."""
     text = error.strerror or str(error)
-    return text if error.filename is None else f"{text}: {os.fsdecode(error.filename)}"
+    if not isinstance(error.filename, str | bytes):  # an open file may stand there by its number
+        return text
+    return f"{text}: {os.fsdecode(error.filename)}"

@@ -22,16 +22,11 @@ from ckptsyncd.core.messages import PinsWeighed
 from ckptsyncd.core.rules.room import Room
 from ckptsyncd.core.words import size_words
 from ckptsyncd.edge import places
+from ckptsyncd.edge.beneath import link_below, open_below, within
 from ckptsyncd.edge.copies import copy_file
 
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY = ".copy"
 _ABSENT = (FileNotFoundError, NotADirectoryError)
-
-
-def open_to_read(place: str) -> int:
-    """Open a file that others may own, write or replace: never waits, never follows a symlink."""
-    return os.open(place, _READ)
 
 
 class Shelf:
@@ -50,7 +45,7 @@ class Shelf:
         self.most_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
 
     def keep(self, pin_id: str, index: int, source: str) -> None:
-        """Keep what lies at ``source`` now, instead of what was kept at this index before.
+        """Keep what lies at ``source`` in the root, instead of what was kept at this index before.
 
         OSError where neither a link nor a descriptor can be had, FileNotFoundError where the
         source is gone.
@@ -117,7 +112,7 @@ class Shelf:
         for place in self._places():
             for suffix in (_COPY, ""):
                 with contextlib.suppress(*_ABSENT):
-                    return open_to_read(_name(place, pin_id, index) + suffix), suffix == _COPY
+                    return _opened(place, pin_id, f"{index}{suffix}"), suffix == _COPY
         raise FileNotFoundError(errno.ENOENT, "the pin is gone: somebody removed it")
 
     def drop(self, pin_id: str) -> None:
@@ -144,17 +139,19 @@ class Shelf:
 
     def _linked(self, place: str, pin_id: str, index: int, source: str) -> bool:
         """Return whether a link could be made; why not shows when the source is opened instead."""
-        name = _name(place, pin_id, index)
+        directory, name = _directory(place, pin_id), str(index)
         try:
-            places.make(_directory(place, pin_id), self._root)
-            Path(name).unlink(missing_ok=True)
-            os.link(source, name, follow_symlinks=False)
+            places.make(directory, self._root)
+            with within(*_below(place, pin_id, name)) as (opened, _):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=opened)
+                link_below(self._root, source, opened, name)
         except OSError:
             return False
         return True
 
     def _hold_open(self, pin_id: str, index: int, source: str) -> None:
-        fd = open_to_read(source)
+        fd = open_below(self._root, source)
         with self._lock:
             is_full = sum(map(len, self._open.values())) >= self.most_open
             held = self._open.setdefault(pin_id, {})
@@ -191,6 +188,16 @@ def _directory(place: str, pin_id: str) -> str:
     if pin_id in ("", ".", "..") or "/" in pin_id or "\0" in pin_id:
         raise OSError(errno.EINVAL, "no name for a pin", pin_id)
     return f"{place}/{pin_id}"
+
+
+def _below(place: str, pin_id: str, name: str) -> tuple[str, str]:
+    """Return a directory that others do not write, and the path of what is kept below it."""
+    above, names = places.split(_directory(place, pin_id))
+    return above, "/".join((*names, name))
+
+
+def _opened(place: str, pin_id: str, name: str) -> int:
+    return open_below(*_below(place, pin_id, name))
 
 
 def _name(place: str, pin_id: str, index: int) -> str:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 
 from ckptsyncd.core.facts import FileFact
-from ckptsyncd.edge.seen import absolute, fact_at
+from ckptsyncd.edge.beneath import fact_below, open_below
+from ckptsyncd.edge.seen import fact_at
 
 #: A directory of this name is ours wherever it lies (another daemon may watch a part of the tree).
 OURS = ".ckptsyncd"
@@ -30,7 +31,7 @@ def walk(root: str, path: str, *, recursive: bool) -> Iterator[FileFact]:
     """
     if path:
         try:
-            fact = fact_at(path, absolute(root, path))
+            fact = fact_below(root, path)
         except VANISHED:
             return
         yield fact
@@ -50,10 +51,8 @@ def walk(root: str, path: str, *, recursive: bool) -> Iterator[FileFact]:
 
 def _inside(root: str, path: str, trouble: list[OSError]) -> list[FileFact]:
     """Return the facts of what lies directly in a directory; the descriptor is closed again."""
-    place = absolute(root, path)
     try:
-        # The root may be a symlink of the user's, nothing below it may.
-        directory = os.open(place, _DIRECTORY if path else _DIRECTORY & ~os.O_NOFOLLOW)
+        directory = open_below(root, path, _DIRECTORY)
     except VANISHED:
         return []
     except OSError as error:
