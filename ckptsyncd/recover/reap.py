@@ -67,7 +67,7 @@ def _reaped(
 ) -> Reaped:
     """Remove what one claim names, its own record last."""
     for upload in begun:
-        if _is_of(one.claim, upload.key) and _may_be(one.claim, upload.nonce):
+        if is_of(one.claim, upload.key) and _may_be(one.claim, upload.nonce):
             gait.act(partial(store.abandon, upload))
             total = replace(total, uploads=total.uploads + 1)
     for fact in _objects(store, one.claim, named, gait):
@@ -180,7 +180,7 @@ def _may_have(claim: Claim, key: str) -> bool:
     return is_plain and key.startswith(_plain(claim))
 
 
-def _is_of(claim: Claim, key: str) -> bool:
+def is_of(claim: Claim, key: str) -> bool:
     """Return whether a key can be no other checkpoint's, whatever is known of its object."""
     plain = _plain(claim)
     is_alone = key == plain or key.startswith((names.OURS, f"{plain}/"))

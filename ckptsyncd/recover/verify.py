@@ -1,4 +1,4 @@
-"""Is what the store holds what the manifests say? Reads, changes nothing.
+"""Is what the store holds what the manifests say? Reads, and removes nothing.
 
 ``meta`` asks the store for existence, size and its own checksum of every object; ``sample`` also
 reads some of the files and ``full`` all of them, and compares their CRC64-NVME. A checkpoint whose
@@ -7,6 +7,7 @@ objects are wrong already is not read.
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,8 @@ from random import Random
 from typing import Literal
 
 from ckptsyncd.core.ports import Store
+from ckptsyncd.core.records import names
+from ckptsyncd.core.records.documents import Verification as Record
 from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.core.words import count_words
 from ckptsyncd.errors import Missing, Never, NoCheckpoint, PathRefused, UsageError
@@ -33,6 +36,7 @@ from ckptsyncd.recover.stream import (
     fault_of,
     gaps,
 )
+from ckptsyncd.recover.unnamed import Unnamed, unnamed
 
 Level = Literal["meta", "sample", "full"]
 
@@ -78,10 +82,14 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found out about all that were meant, newest first; never empty."""
+    """What was found out about all that were meant, newest first; never empty.
+
+    ``unnamed``: what nobody names, where everything was meant.
+    """
 
     level: Level
     results: tuple[Verified, ...]
+    unnamed: Unnamed | None = None
 
     @property
     def exit_code(self) -> int:
@@ -101,10 +109,23 @@ def verify(
     the store does not answer after bounded retries: that is never counted as broken.
     """
     progress, pace = progress or Silence(), pace or Pace()
-    entries, broken = _meant(read_catalog(store, pace), request.checkpoint)
+    catalog = read_catalog(store, pace)
+    entries, broken = _meant(catalog, request.checkpoint)
     judge = Judge(store, request, progress, pace)
-    results = chain(map(judge.unreadable, broken), map(judge.result, entries))
-    return Verification(request.level, tuple(results))
+    results = tuple(chain(map(judge.unreadable, broken), map(judge.result, entries)))
+    left = unnamed(store, catalog, pace) if request.checkpoint is None else None
+    return Verification(request.level, results, left)
+
+
+def record(store: Store, found: Verification, wall: float) -> None:
+    """Leave in the store when everything was verified, for the daemon's status and metrics.
+
+    Raises StoreError where the credentials may only read.
+    """
+    broken = sum(1 for result in found.results if result.faults)
+    whole = len(found.results) - broken
+    made = Record(found.level, wall, whole, broken, socket.gethostname())
+    store.put_small(names.VERIFIED, made.encode(), None)
 
 
 def words(result: Verified) -> str:
