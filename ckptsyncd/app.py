@@ -57,7 +57,7 @@ from ckptsyncd.report.last_snapshot import LastSnapshot
 from ckptsyncd.report.latency import CommitLatency
 from ckptsyncd.report.log_lines import secrets_of
 from ckptsyncd.report.logs import Level, Logs
-from ckptsyncd.report.metrics_table import Seen
+from ckptsyncd.report.metric_reads import Seen
 from ckptsyncd.report.probes import Probes
 from ckptsyncd.report.series_names import SeriesNames
 from ckptsyncd.report.status_json import DaemonView

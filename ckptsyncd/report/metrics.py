@@ -12,7 +12,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from ckptsyncd.report.latency import BOUNDS
-from ckptsyncd.report.metrics_table import METRICS, PREFIX, Metric, Seen
+from ckptsyncd.report.metric_reads import Seen
+from ckptsyncd.report.metrics_table import METRICS, PREFIX, Metric
 from ckptsyncd.report.probes import NAMES, Probes
 from ckptsyncd.report.web import Answer, Pages
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from shlex import quote
 
 from ckptsyncd.core.lifecycle import DAEMON_MEANING
-from ckptsyncd.core.snapshot import Snapshot, TidyView
-from ckptsyncd.core.words import count_words, duration_words, printable, redacted
+from ckptsyncd.core.snapshot import Snapshot
+from ckptsyncd.core.words import duration_words, printable, redacted
 from ckptsyncd.report.screen import Line, finished
 from ckptsyncd.report.status_json import DaemonView
-from ckptsyncd.report.status_risk import at_risk, failing_words, troubles
+from ckptsyncd.report.status_risk import at_risk, failing_words, tidying, troubles
 from ckptsyncd.report.status_series import Moment, all_series, series_of
 
 _MOST_IN_SUMMARY = 3
@@ -46,7 +46,7 @@ def lines(
     """
     moment = Moment(now, 0.0 if dead else snapshot.rate_bytes_per_second, has_bars=style.bars)
     found = [*_head(snapshot, daemon, now, dead), *all_series(snapshot, moment), Line("")]
-    found += [*at_risk(snapshot, now, is_dead=bool(dead)), *_tidying(snapshot.tidying, now)]
+    found += [*at_risk(snapshot, now, is_dead=bool(dead)), *tidying(snapshot.tidying, now)]
     found += troubles(snapshot)
     return finished(found, style.width, colour=style.colour)
 
@@ -93,19 +93,3 @@ def _left(deadline: float | None, now: float) -> str:
     if deadline < now:
         return f", its deadline was {duration_words(now - deadline)} ago"
     return f", {duration_words(deadline - now)} left"
-
-
-def _tidying(found: TidyView, now: float) -> Iterator[Line]:
-    """Say when everything was verified last, and what keeps old checkpoints from going."""
-    if found.verified_at is not None:
-        age = duration_words(now - found.verified_at)
-        how = f"verified ({found.verified_level}) {age} ago"
-        if found.verified_broken:
-            broken = count_words(found.verified_broken, "checkpoint")
-            yield Line(f"{how}: {broken} broken; see 'ckptsyncd verify'", "bad")
-        else:
-            yield Line(f"{how}: {count_words(found.verified_whole, 'checkpoint')} whole", "dim")
-    if found.pruned:
-        yield Line(f"pruned since the start: {count_words(found.pruned, 'checkpoint')}", "dim")
-    if found.prune_failing:
-        yield Line(f"pruning fails: {found.prune_failing}", "warn")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ckptsyncd.core.draining.drain_report import DrainReport
 from ckptsyncd.core.draining.drain_view import DrainPlanView, WouldFit
-from ckptsyncd.core.snapshot import Snapshot
+from ckptsyncd.core.snapshot import Snapshot, TidyView
 from ckptsyncd.core.words import count_words, duration_words, size_words
 from ckptsyncd.report.screen import Line
 
@@ -66,6 +66,22 @@ def troubles(snapshot: Snapshot) -> Iterator[Line]:
             yield Line(f"no notices from {source.source}: {source.blind}", "warn")
     if snapshot.polled:
         yield Line(f"polled, because no events come: {', '.join(snapshot.polled)}", "warn")
+
+
+def tidying(found: TidyView, now: float) -> Iterator[Line]:
+    """Say when everything was verified last, and what keeps old checkpoints from going."""
+    if found.verified_at is not None:
+        age = duration_words(now - found.verified_at)
+        how = f"verified ({found.verified_level}) {age} ago"
+        if found.verified_broken:
+            broken = count_words(found.verified_broken, "checkpoint")
+            yield Line(f"{how}: {broken} broken; see 'ckptsyncd verify'", "bad")
+        else:
+            yield Line(f"{how}: {count_words(found.verified_whole, 'checkpoint')} whole", "dim")
+    if found.pruned:
+        yield Line(f"pruned since the start: {count_words(found.pruned, 'checkpoint')}", "dim")
+    if found.prune_failing:
+        yield Line(f"pruning fails: {found.prune_failing}", "warn")
 
 
 def _forecast(snapshot: Snapshot, now: float) -> Iterator[Line]:

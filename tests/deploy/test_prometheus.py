@@ -35,6 +35,8 @@ ABSENT_WHEN_CALM = {
     "ckptsyncd_notice_deadline_timestamp_seconds",
     "ckptsyncd_slowed_to_hands",
     "ckptsyncd_store_failing_since_timestamp_seconds",
+    "ckptsyncd_verified_broken_checkpoints",
+    "ckptsyncd_verified_timestamp_seconds",
 }
 
 needs_prometheus = pytest.mark.skipif(

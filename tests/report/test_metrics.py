@@ -15,10 +15,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from ckptsyncd.core.draining.drain_report import DrainReport
 from ckptsyncd.core.draining.drain_view import DrainPlanView, WouldFit
 from ckptsyncd.core.facts import Notice
-from ckptsyncd.core.snapshot import RecoveryPoint, Snapshot, SourceView, StoreCalls
+from ckptsyncd.core.snapshot import RecoveryPoint, Snapshot, SourceView, StoreCalls, TidyView
 from ckptsyncd.report.latency import BOUNDS, Histogram
+from ckptsyncd.report.metric_reads import Seen
 from ckptsyncd.report.metrics import Metrics
-from ckptsyncd.report.metrics_table import METRICS, Seen
+from ckptsyncd.report.metrics_table import METRICS
 from ckptsyncd.report.series_names import MOST_LETTERS, MOST_SERIES, OVERFLOW, SeriesNames
 from tests.report.examples import BUSY, CALM, DAEMON, NOW, SNAPSHOTS
 
@@ -67,6 +68,7 @@ def test_every_metric_of_the_table_is_there() -> None:
         last_drain=DrainReport("aws", "n", "", "drained", NOW, NOW, None),
         failing_since=NOW - 60,
         slowed_to=1,
+        tidying=TidyView(verified_at=NOW - 60),
     )
     found = {name for name, _ in scraped(seen(snapshot, credentials_expire_at=NOW + 9))}
     ours = {re.sub("_(bucket|sum|count)$", "", name) for name in found if "ckptsyncd" in name}
