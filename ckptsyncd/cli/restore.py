@@ -38,6 +38,10 @@ _TIMEOUT = Duration(0.0, 366 * 24 * 3600.0)
 @click.option("--step", type=click.IntRange(min=0), help="The one of this training step.")
 @click.option("--only", metavar="GLOB", multiple=True, help="Only these files; may be repeated.")
 @click.option("--node", type=click.IntRange(min=0), help="Only what this machine wrote.")
+@click.option(
+    "--nodes", type=click.IntRange(min=1),
+    help="With --node: of how many machines now, each of which gets whole shares.",
+)  # fmt: skip
 @click.option("--if-empty", is_flag=True, help="Do nothing where DIR holds a checkpoint already.")
 @click.option(
     "--or-start-afresh", is_flag=True,
@@ -85,12 +89,17 @@ def _request(flags: dict[str, Any]) -> RestoreRequest:
     if flags["timeout"] and not flags["wait"]:
         msg = "--timeout is of no use without --wait"
         raise UsageError(msg)
+    node, nodes = flags["node"], flags["nodes"]
+    if nodes is not None and (node is None or node >= nodes):
+        msg = f"--nodes {nodes} needs a --node from 0 to {nodes - 1}"
+        raise UsageError(msg)
     return RestoreRequest(
         checkpoint=flags["checkpoint"],
         series=flags["series"],
         step=flags["step"],
         only=flags["only"],
         node=flags["node"],
+        nodes=flags["nodes"],
         if_empty=flags["if_empty"],
         wait=flags["wait"],
         timeout_seconds=_seconds(flags["timeout"]),

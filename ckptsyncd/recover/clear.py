@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.ports import Store
 from ckptsyncd.core.records import names
 from ckptsyncd.core.records.documents import Tombstone
@@ -61,9 +62,16 @@ def clear(store: Store, grace_seconds: float, now: float, gait: Gait) -> Cleared
     old = [g for g in graves if not g.stone.keys and now - g.stone.buried_at >= STONE_SECONDS]
     for grave in old:
         claim = names.claim_key(grave.stone.checkpoint, grave.stone.edition)
+        parts = names.parts_prefix(grave.stone.checkpoint, grave.stone.edition)
+        for fact in patiently(partial(_listed, store, parts), gait.pace):
+            gait.act(partial(store.delete, fact.key))
         gait.act(partial(store.delete, claim))
         gait.act(partial(store.delete, grave.key))
     return replace(done, stones=len(old), waiting=waiting)
+
+
+def _listed(store: Store, prefix: str) -> list[ObjectFact]:
+    return list(store.list(prefix))
 
 
 def _emptied(store: Store, catalog: Catalog, due: list[_Grave], gait: Gait) -> Cleared:

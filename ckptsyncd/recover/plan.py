@@ -151,14 +151,36 @@ def _note(seen: dict[str, tuple[str, Kind]], folds: Folds, path: str, kind: Kind
 def _is_wanted(stored: StoredFile, manifest: Manifest, request: RestoreRequest) -> bool:
     if stored.kind == "directory":
         return False
-    if request.node is not None and stored.node != request.node:
+    if not _is_of_node(stored, manifest, request):
         return False
     inner = stored.path.removeprefix(manifest.checkpoint + "/")
     texts = (stored.path, inner, basename(stored.path))
     return not request.only or any(fnmatchcase(t, g) for g in request.only for t in texts)
 
 
+def _is_of_node(stored: StoredFile, manifest: Manifest, request: RestoreRequest) -> bool:
+    """Return whether a file falls to the node that is asked for.
+
+    Among another number of machines the shares stay in their order and whole.
+    """
+    if request.node is None:
+        return True
+    owners = {stored.node, *stored.also}
+    count = len(manifest.nodes)
+    if request.nodes in (None, count):
+        return request.node in owners
+    assert request.nodes is not None  # noqa: S101 - just compared
+    places = (manifest.nodes.index(owner) for owner in owners if owner in manifest.nodes)
+    return any(place * request.nodes // count == request.node for place in places)
+
+
 def _nothing_fits(manifest: Manifest, request: RestoreRequest) -> str:
+    count = len(manifest.nodes)
+    if request.nodes is not None and request.nodes > count:
+        return (
+            f"{manifest.checkpoint!r} was written by {count} nodes: of {request.nodes} "
+            f"not each has a share; restore all of it, without --node"
+        )
     if request.node is not None and request.node not in manifest.nodes:
         return f"{manifest.checkpoint!r} has no node {request.node}, only {list(manifest.nodes)}"
     some = [stored.path for stored in manifest.files if stored.kind == "file"][:5]

@@ -73,6 +73,9 @@ def _reaped(
     for fact in _objects(store, one.claim, named, gait):
         gait.act(partial(store.delete, fact.key))
         total = replace(total, objects=total.objects + 1)
+    parts = names.parts_prefix(one.claim.checkpoint, one.claim.edition)
+    for fact in patiently(partial(_listed, store, parts), gait.pace):
+        gait.act(partial(store.delete, fact.key))
     gait.act(lambda: store.delete(one.key))
     return replace(total, claims=total.claims + 1)
 

@@ -21,7 +21,8 @@ class RestoreRequest:
     """Which checkpoint, how much of it, and what to do where something is in the way.
 
     ``checkpoint`` is ``NAME`` or ``NAME@EDITION``. ``only`` are globs that a path (whole, below
-    the checkpoint, or its last part) must match one of. ``node`` takes what that node wrote.
+    the checkpoint, or its last part) must match one of. ``node`` takes what that node wrote,
+    or with ``nodes`` the share of what was written that falls to it among so many.
     ``wait`` polls until a checkpoint is there, ``timeout_seconds`` at most. ``force`` sets aside
     what has the same name and other content.
     """
@@ -31,6 +32,7 @@ class RestoreRequest:
     step: int | None = None
     only: tuple[str, ...] = ()
     node: int | None = None
+    nodes: int | None = None
     if_empty: bool = False
     wait: bool = False
     timeout_seconds: float | None = None

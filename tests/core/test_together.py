@@ -13,7 +13,11 @@ from ckptsyncd.core.messages import RecordPut, RecordRead
 from ckptsyncd.core.orders import Errand, GetSmall, PutSmall
 from ckptsyncd.core.records.documents import Claim, Epoch, Starts
 from ckptsyncd.core.records.manifest import Manifest
+from ckptsyncd.core.records.memory import Recalled
+from ckptsyncd.core.sending import answers
+from ckptsyncd.core.sending.answers import Case
 from ckptsyncd.core.sending.compare import is_share
+from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.series import Series, epoch_seen
 from ckptsyncd.core.sending.start import Start
 from ckptsyncd.core.together.asking import frame_of, part_of
@@ -142,6 +146,33 @@ def test_the_content_of_a_done_file_marks_a_save() -> None:
     assert mark_of(one, policy, {path: 255}) == "10.00000000000000ff"
     assert mark_of(settled(fact(path, size=0), checkpoint=NAME), policy, {}) == ""
     assert mark_of(one, TWO, {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("claim", "state", "confirmed"),
+    [
+        (replace(CLAIM, save_id="shared"), "settled", True),
+        (replace(CLAIM, save_id="shared", pruned_at=9.0), "superseded", False),
+        (replace(CLAIM, save_id="another"), "settled", False),
+        (None, "settled", False),
+    ],
+)
+def test_what_was_pruned_meanwhile_is_not_committed_again(
+    claim: Claim | None,
+    state: str,
+    confirmed: bool,  # noqa: FBT001
+) -> None:
+    """Whoever was stopped for a day asks for the claim before it writes a manifest."""
+    editions, one = Editions(TWO, "me", Recalled()), edition()
+    editions.open[one.checkpoint, one.save_id] = one
+    one.claimed, one.joint.save_id = "yes", "shared"
+    order = GetSmall(Errand("confirm claim", one.checkpoint, one.save_id, index=1), "key")
+    case = Case(editions, one, order, scene(policy=TWO), Notebook())
+    data = None if claim is None else claim.encode()
+    answers.hear(case, RecordRead(order.errand, data, "v"))
+    assert one.state == state
+    assert (one.joint.confirmed_at == NOW.boot) == confirmed
+    assert confirmed or state == "superseded" or one.number == 2
 
 
 def test_nobody_asks_in_a_tight_loop() -> None:

@@ -265,6 +265,7 @@ TAKERS: dict[str, Callable[[Case, Any], None]] = {
     "part": replies.part_put,
     "list parts": replies.listed,
     "read part": replies.part_read,
+    "confirm claim": replies.claim_confirmed,
 }
 
 

@@ -19,6 +19,9 @@ from ckptsyncd.core.sending.scene import Scene, create_only, errand
 from ckptsyncd.core.together.part import Part
 from ckptsyncd.core.together.saves import done_file, mark_of
 
+#: A claim that was seen to stand is trusted for so long (guessed; pruned data stays for an hour).
+CONFIRMED_SECONDS = 60.0
+
 
 def mark_order(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
     """Yield the order that finds out the mark of a save, where it has one that is not known."""
@@ -57,12 +60,24 @@ def missing(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
     elif joint.part == "no":
         yield from _part(edition, scene)
     elif joint.whole is not None:
-        order = errand(edition, "seal", index=edition.number)
-        if scene.is_free(order):
-            condition = create_only(scene.limits)
-            yield PutSmall(order, manifest_key, encode(joint.whole), condition)
+        yield from _commit(edition, scene, joint.whole)
     elif scene.now.boot >= joint.due:
         yield from _questions(edition, scene)
+
+
+def _commit(edition: Edition, scene: Scene, whole: Manifest) -> Iterator[HandOrder]:
+    """Yield the manifest, just after a look whether the edition was committed and pruned before.
+
+    Whoever was stopped for a day would bring a manifest back whose data is gone.
+    """
+    if scene.now.boot > edition.joint.confirmed_at + CONFIRMED_SECONDS:
+        key = names.claim_key(edition.checkpoint, edition.number)
+        yield GetSmall(errand(edition, "confirm claim", index=edition.number), key)
+        return
+    order = errand(edition, "seal", index=edition.number)
+    if scene.is_free(order):
+        key = names.manifest_key(edition.checkpoint, edition.number)
+        yield PutSmall(order, key, encode(whole), create_only(scene.limits))
 
 
 def _part(edition: Edition, scene: Scene) -> Iterator[HandOrder]:

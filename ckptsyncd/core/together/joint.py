@@ -21,9 +21,10 @@ class Joint:
     part is in the store; ``mine`` is that part. ``is_laid``: our files were laid out. ``checked``:
     nobody newer is on this node, as far as the store knew when all our files were stored.
     ``here`` are the nodes whose parts were listed, ``parts`` those that were read, ``whole`` what
-    they make together. ``seeks``: the next question is for the manifest, else for the list.
-    ``reads``: the others' parts are to be read, for we commit. ``due`` is when to ask again and
-    ``since`` when our part was there (boot seconds); ``reason`` says what is waited for.
+    they make together; ``confirmed_at``: the claim still stood then, and nobody had pruned it.
+    ``seeks``: the next question is for the manifest, else for the list. ``reads``: the others'
+    parts are to be read, for we commit. ``due`` is when to ask again and ``since`` when our part
+    was there (boot seconds); ``reason`` says what is waited for.
     """
 
     save_id: str = ""
@@ -34,6 +35,7 @@ class Joint:
     here: frozenset[int] = frozenset()
     parts: dict[int, Part] = field(default_factory=dict)
     whole: Manifest | None = None
+    confirmed_at: float = float("-inf")
     seeks: bool = False
     reads: bool = False
     asks: int = 0

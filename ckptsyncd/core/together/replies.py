@@ -197,6 +197,20 @@ def part_read(case: Case, message: RecordRead) -> None:
         _merge(case)
 
 
+def claim_confirmed(case: Case, message: RecordRead) -> None:
+    """Take in the claim just before the commit: pruned, or another's, it is not committed."""
+    edition = case.edition
+    if message.errand.index != edition.number:
+        return
+    claim = None if message.data is None else _claim(message.data)
+    if claim is not None and claim.pruned_at > 0:
+        case.editions.pruned_before(edition, case.notes)
+    elif claim is None or claim.save_id != edition.joint.save_id:
+        _next_number(case)
+    else:
+        edition.joint.confirmed_at = case.scene.now.boot
+
+
 def _merge(case: Case) -> None:
     edition, joint, scene = case.edition, case.edition.joint, case.scene
     made = merged(joint.parts, frame_of(edition, scene))
