@@ -6,22 +6,24 @@ processes and closed-but-mapped files are not seen there.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections import OrderedDict
+import stat
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from ckptsyncd.core.facts import Writer
 from ckptsyncd.edge import lease
+from ckptsyncd.edge.clock import ticks
 from ckptsyncd.edge.filesystems import without_events
 
 #: Descriptors looked at in one search at most (guessed: some 50 ms on a host with many processes).
 MOST_DESCRIPTORS = 20_000
 
-#: Writers remembered and asked first: one trainer writes many files.
-_SUSPECTS = 64
+_PROC = "/proc"
 
-_PROC = Path("/proc")
+Identity = tuple[int, int]
 
 
 class Writers:
@@ -34,7 +36,8 @@ class Writers:
         """Know nobody yet."""
         self.longest_hold_seconds = 0.0
         self._hidden: dict[int, bool] = {}
-        self._suspects: OrderedDict[int, None] = OrderedDict()
+        self._visible: dict[Identity, int] = {}
+        self._fresh_until = float("-inf")
 
     def of(self, fd: int) -> tuple[Writer, str]:
         """Return whether the regular file behind a read-only descriptor has a writer, and who.
@@ -49,8 +52,8 @@ class Writers:
             writer = found.writer
         if writer == "none":
             return writer, ""
-        name = self._name(status.st_dev, status.st_ino)
-        return ("open" if name else writer), name
+        pid = self._seen_writing((status.st_dev, status.st_ino))
+        return (writer, "") if pid is None else ("open", f"pid {pid} ({_command(pid)})")
 
     def _hides_writers(self, fd: int, device: int) -> bool:
         """Return whether writers on other machines are possible; asked once for each device."""
@@ -58,57 +61,40 @@ class Writers:
             self._hidden[device] = bool(without_events(fd))
         return self._hidden[device]
 
-    def _name(self, device: int, inode: int) -> str:
-        left = MOST_DESCRIPTORS
-        for pid in _unique(reversed(self._suspects), _processes()):
-            descriptors = _descriptors(pid)
-            left -= len(descriptors)
-            if any(_writes(pid, number, device, inode) for number in descriptors):
-                self._suspect(pid)
-                return f"pid {pid} ({_command(pid)})"
-            if left < 0:
-                break
-        return ""
+    def _seen_writing(self, identity: Identity) -> int | None:
+        """Return a process that is seen to have a file open for writing.
 
-    def _suspect(self, pid: int) -> None:
-        self._suspects[pid] = None
-        self._suspects.move_to_end(pid)
-        if len(self._suspects) > _SUSPECTS:
-            self._suspects.popitem(last=False)
+        A search of the whole machine serves for as long again as it took, but only to tell that
+        nobody was seen: the many files of one checkpoint are asked for in one go, and whoever opens
+        one meanwhile is seen by an event. Who was seen may have closed it meanwhile.
+        """
+        begun = ticks()
+        if begun > self._fresh_until or identity in self._visible:
+            self._visible = dict(_open_for_writing())
+            ended = ticks()
+            self._fresh_until = ended + (ended - begun)
+        return self._visible.get(identity)
 
 
-def _unique(first: Iterator[int], then: Iterator[int]) -> Iterator[int]:
-    seen = list(first)
-    yield from seen
-    yield from (pid for pid in then if pid not in seen)
+def _open_for_writing() -> Iterator[tuple[Identity, int]]:
+    """Yield device and inode of what is open for writing, and by whom, as far as is to be seen."""
+    for pid, link in islice(_descriptors(), MOST_DESCRIPTORS):
+        with contextlib.suppress(OSError):  # closed meanwhile, or not ours to see
+            status = os.stat(link)  # noqa: PTH116 - here and below: a path object costs more
+            if stat.S_ISREG(status.st_mode) and os.lstat(link).st_mode & stat.S_IWUSR:
+                yield (status.st_dev, status.st_ino), pid
 
 
-def _processes() -> Iterator[int]:
-    return (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal())
-
-
-def _descriptors(pid: int) -> list[str]:
-    """Return the descriptors of a process; none where it ended or is not ours to see."""
-    try:
-        return [entry.name for entry in (_PROC / str(pid) / "fd").iterdir()]
-    except OSError:
-        return []
-
-
-def _writes(pid: int, number: str, device: int, inode: int) -> bool:
-    try:
-        status = (_PROC / str(pid) / "fd" / number).stat()
-        if (status.st_dev, status.st_ino) != (device, inode):
-            return False
-        info = (_PROC / str(pid) / "fdinfo" / number).read_text(encoding="utf-8")
-    except OSError:  # closed meanwhile, or not ours to see
-        return False
-    flags = next((line for line in info.splitlines() if line.startswith("flags:")), "flags: 0")
-    return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
+def _descriptors() -> Iterator[tuple[int, str]]:
+    """Yield every process and the links of its descriptors, whose mode says how they are open."""
+    for pid in filter(str.isdecimal, os.listdir(_PROC)):  # noqa: PTH208
+        folder = f"{_PROC}/{pid}/fd"
+        with contextlib.suppress(OSError):  # it ended, or is not ours to see
+            yield from ((int(pid), f"{folder}/{number}") for number in os.listdir(folder))  # noqa: PTH208
 
 
 def _command(pid: int) -> str:
     try:
-        return (_PROC / str(pid) / "comm").read_text(encoding="utf-8", errors="replace").strip()
+        return Path(f"{_PROC}/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:  # ended meanwhile
         return "ended"

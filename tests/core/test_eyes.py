@@ -303,6 +303,20 @@ def test_a_file_that_disappears_from_a_save_under_way(stage: Stage) -> None:
     assert [len(s.listing.files) for s in stage.settled()] == [2]
 
 
+def test_a_file_that_only_the_look_found(stage: Stage) -> None:
+    """What a look finds unasked is examined soon, and does not wait for quiet."""
+    save(stage, "checkpoint-5", "a.pt")
+    stage.run(1)
+    stage.write("checkpoint-5/trainer_state.json")
+    stage.has_events = False
+    stage.write("checkpoint-5/b.pt")
+    stage.has_events = True
+    start = stage.now
+    stage.run(10)
+    assert [len(s.listing.files) for s in stage.settled()] == [3]
+    assert stage.times("checkpoint-5")[0] - start < 0.5
+
+
 def test_a_removal_that_no_event_told(stage: Stage) -> None:
     """A listing finds out that members are gone, with the same consequences."""
     save(stage, "step_5", "a.pt", "b.pt")
@@ -462,13 +476,15 @@ def test_commit_waits_for_the_writer(stage: Stage) -> None:
 
 
 def test_without_leases_quiet_decides() -> None:
-    """Where no lease tells about writers, an end mark takes 250 ms and anything else the quiet."""
+    """Where no lease tells of writers, end mark and marker take 150 ms, anything else the quiet."""
     stage = Stage(has_lease=False)
     stage.run(1)
     stage.write("a.pt")
     save(stage, "step-1", "__0_0.distcp", ".metadata")
+    stage.write("b.npy")
     start = stage.now
     stage.run(10)
-    assert stage.evidence() == {"a.pt": "format", "step-1": "marker"}
-    assert 0.2 < stage.times("a.pt")[0] - start < 0.4
-    assert 5 <= stage.times("step-1")[0] - start < 5.2
+    assert stage.evidence() == {"a.pt": "format", "step-1": "marker", "b.npy": "quiet"}
+    assert 0.15 <= stage.times("a.pt")[0] - start < 0.25
+    assert 0.15 <= stage.times("step-1")[0] - start < 0.25
+    assert 5 <= stage.times("b.npy")[0] - start < 5.2

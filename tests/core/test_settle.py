@@ -127,9 +127,9 @@ WHOLES = {
         "marker",
     ),
     "one file with its end mark": (replace(view(PLAIN, WHOLE), is_single=True), "format"),
-    "one file with its end mark and an unknown writer, 250 ms later": (
+    "one file with its end mark and an unknown writer, 150 ms later": (
         replace(
-            view(PLAIN, member("a.pt", shape="whole", writer="unknown"), idle=0.25),
+            view(PLAIN, member("a.pt", shape="whole", writer="unknown"), idle=0.15),
             is_single=True,
         ),
         "format",
@@ -156,9 +156,17 @@ WHOLES = {
         replace(view(PLAIN, A, member("b.pt", size=89), idle=65.0), model=MODEL),
         "quiet, shape differs",
     ),
-    "unknown writers and no end mark, after the quiet": (
-        view(DCP, member("__0_0.distcp", writer="unknown"), member(".metadata", 2), idle=5.0),
+    "unknown writers and no end mark, 150 ms after a marker behind a barrier": (
+        view(DCP, member("__0_0.distcp", writer="unknown"), member(".metadata", 2), idle=0.15),
         "marker",
+    ),
+    "unknown writers and no end mark, 150 ms after a directory's rename": (
+        replace(view(PLAIN, member("a.bin", writer="unknown"), B, idle=0.15), is_arrived=True),
+        "rename",
+    ),
+    "unknown writers and no end mark, after the quiet": (
+        replace(view(PLAIN, member("a.bin", writer="unknown"), idle=5.0), is_single=True),
+        "quiet",
     ),
     "rewritten faster than it uploads": (replace(HF, is_torn=True), "copy"),
     "never quiet, one file, seen at rest before": (
@@ -192,16 +200,26 @@ WAITS = {
     ),
     "unknown writer": (
         replace(view(PLAIN, member("a.pt", shape="whole", writer="unknown")), is_single=True),
-        100.25,
+        100.15,
         "cannot be told",
     ),
     "unknown writer, no end mark, though the marker is there": (
         view(DCP, member("__0_0.distcp", writer="unknown"), member(".metadata", 2)),
+        100.15,
+        "cannot be told",
+    ),
+    "unknown writer, no end mark, the marker older than a member": (
+        view(DCP, member("__0_0.distcp", 3, writer="unknown"), member(".metadata", 2)),
         105.0,
         "cannot be told",
     ),
-    "unknown writer, no end mark, though it arrived by rename": (
-        replace(view(PLAIN, member("a.bin", writer="unknown")), is_arrived=True),
+    "unknown writer, no end mark, a marker before which ranks do not wait": (
+        view(TRAINER, member("a.bin", writer="unknown"), STATE),
+        105.0,
+        "cannot be told",
+    ),
+    "unknown writer, no end mark, one file though it arrived by rename": (
+        replace(view(PLAIN, member("a.bin", writer="unknown")), is_arrived=True, is_single=True),
         105.0,
         "cannot be told",
     ),

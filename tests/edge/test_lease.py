@@ -146,14 +146,45 @@ def test_without_the_right_to_a_lease_only_proc_can_tell() -> None:
 def test_proc_finds_the_writer_where_no_lease_can(path: Path) -> None:
     """On a file system that hides other machines' writers, a writer of this one is still found."""
     fd = os.open(path, os.O_RDONLY)
-    writers = Writers()
-    writers._hidden[os.fstat(fd).st_dev] = True
-    assert writers.of(fd) == ("unknown", "")
+    assert without_leases(fd).of(fd) == ("unknown", "")
     with path.open("ab"):
-        writer, name = writers.of(fd)
+        writer, name = without_leases(fd).of(fd)
     assert writer == "open"
     assert name.startswith(f"pid {os.getpid()} (")
     os.close(fd)
+
+
+@pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_RDWR, os.O_RDONLY])
+def test_proc_tells_who_writes_from_who_reads(path: Path, flags: int) -> None:
+    """Readers are no writers, whatever their rights to the file."""
+    fd = os.open(path, os.O_RDONLY)
+    other = os.open(path, flags)
+    assert without_leases(fd).of(fd)[0] == ("unknown" if flags == os.O_RDONLY else "open")
+    os.close(other)
+    os.close(fd)
+
+
+def test_one_search_serves_the_files_of_one_look(path: Path) -> None:
+    """That nobody was seen holds for as long again as the search took; a writer is asked anew."""
+    fd = os.open(path, os.O_RDONLY)
+    writers = without_leases(fd)
+    writers.of(fd)
+    found, writers._fresh_until = writers._visible, float("inf")
+    with path.open("ab"):
+        writers.of(fd)
+        assert writers._visible is found
+        writers._fresh_until = 0.0
+        assert writers.of(fd)[0] == "open"
+        writers._fresh_until = float("inf")
+    assert writers.of(fd) == ("unknown", "")
+    os.close(fd)
+
+
+def without_leases(fd: int) -> Writers:
+    """Return what knows nobody yet, on a file system that gives no leases."""
+    writers = Writers()
+    writers._hidden[os.fstat(fd).st_dev] = True
+    return writers
 
 
 OPEN_OFTEN = """

@@ -70,6 +70,8 @@ class Gaze:
         self.departed: Departed | None = None
         self.scanned_once = False
         self.is_root_missing = False
+        #: Whether the last look got no lease: then looking can hold up no writer.
+        self.is_leaseless = False
         self.overflows = 0
         self.rescans = 0
         #: How much the tree had learnt when everything was last placed.
@@ -128,7 +130,7 @@ class Gaze:
         if unit.asked is not None:
             return
         policy = self.policy
-        due = now + policy.probe_seconds
+        due = now + (policy.rename_seconds if self.is_leaseless else policy.probe_seconds)
         if unit.arrived:
             due = unit.arrived_at + policy.rename_seconds
         if is_overdue(unit, policy, now):

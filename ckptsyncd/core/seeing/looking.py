@@ -101,12 +101,18 @@ def looked(gaze: Gaze, message: Looked, now: float) -> None:
     gaze.held.pop(unit.name, None)
     if isinstance(verdict, Held):
         gaze.held[unit.name] = None
-    is_fresh = unit.stirred <= asked and None not in unit.works.values()
+    is_fresh = unit.stirred <= asked and None not in unit.works.values() and not _has_news(unit)
     if is_fresh or (isinstance(verdict, Whole) and verdict.is_copy):
         follow(gaze, unit, verdict)
     else:
         unit.until = None
         gaze.look_soon(unit, max(unit.changed_at, now - gaze.policy.probe_seconds))
+
+
+def _has_news(unit: Unit) -> bool:
+    """Return whether the look found files that it was not asked to examine: they are new."""
+    found = (path for path, member in unit.members.items() if member.look is None)
+    return any(path not in unit.closely and unit.members[path].needs_look for path in found)
 
 
 def judge_again(gaze: Gaze, unit: Unit) -> None:
@@ -149,6 +155,8 @@ def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) ->
     missing = [path for path in unit.members if path not in facts]
     drop_missing(gaze, unit, missing, asked, now)
     for look in message.looks:
+        if look.fact.kind == "file":
+            gaze.is_leaseless = look.writer == "unknown"
         member = unit.members.get(look.fact.path)
         if member is not None:
             member.examine(look)

@@ -32,8 +32,8 @@ from ckptsyncd.core.seeing.marks import (
 from ckptsyncd.core.seeing.shapes import Shape, is_same, lacking, shape_of
 
 #: Where no lease tells whether somebody writes: this much longer after the last change (the late
-#: closes that were seen came within 110 ms).
-UNKNOWN_WRITER_SECONDS = 0.25
+#: closes that were seen came within 110 ms, those under a final name within 42 ms).
+UNKNOWN_WRITER_SECONDS = 0.15
 #: A matching shape settles after this much quiet (guessed: above the 0.96 s of a throttled copy).
 SHAPE_SECONDS = 1.0
 #: While draining (guessed).
@@ -285,15 +285,32 @@ def _has_end(member: MemberView) -> bool:
 
 
 def _unsure(view: View, patience: Patience) -> Verdict | None:
-    """Wait where no lease tells about writers: long, where no end mark tells either."""
+    """Wait where no lease tells about writers: long, where nothing else tells of them either."""
     doubtful = _doubtful(view)
     if not doubtful:
         return None
-    has_ends = all(_has_end(member) for member in doubtful)
-    end = _still_since(view) + (UNKNOWN_WRITER_SECONDS if has_ends else patience.quiet)
+    if _has_ended(view):
+        end = view.changed_at + UNKNOWN_WRITER_SECONDS
+    elif all(_has_end(member) for member in doubtful):
+        end = _still_since(view) + UNKNOWN_WRITER_SECONDS
+    else:
+        end = _still_since(view) + patience.quiet
     if view.looked_at >= end:
         return None
     return Waits(end, "who writes it cannot be told here: waiting for quiet")
+
+
+def _has_ended(view: View) -> bool:
+    """Return whether its framework did what it does when nobody writes any more.
+
+    It renamed a directory into place, or wrote its marker, for which all ranks had waited. A single
+    file may be renamed before it is closed.
+    """
+    if view.is_arrived:
+        return not view.is_single and not _unmarked(view)
+    asked = [m for m in view.layout.markers if is_asked_for(m, view.members)]
+    is_behind_barrier = any(m.seals for m in asked) and not any(m.ranks for m in asked)
+    return is_behind_barrier and not view.stale and not missing_mark(view.layout, view.members)
 
 
 # Markers ----------------------------------------------------------------------------------------
