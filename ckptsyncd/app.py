@@ -68,6 +68,7 @@ from ckptsyncd.settings import Reload, Settings, reloaded
 from ckptsyncd.signals import obey_signals
 from ckptsyncd.stores.counted import CountedStore
 from ckptsyncd.tidied import Tidied
+from ckptsyncd.whereabouts import told_of_store, usage_of
 
 #: At the end the last words get so long to leave for webhook and trackers (guessed: a round trip).
 LAST_WORDS_SECONDS = 0.3
@@ -224,6 +225,7 @@ class Program:
             daemon=self.daemon,
             stop_seconds=self.settings.stop_timeout,
             probe=self.probes.ask,
+            store=lambda: told_of_store(self.store, self.settings),
         )
         self.api.start()
 
@@ -252,6 +254,7 @@ class Program:
                 store.credentials_expire_at() if isinstance(store, Expiring) else None
             ),
             longest_hold_seconds=self.disk.longest_hold_seconds,
+            usage=usage_of(self.store, self.settings),
             names=self.names,
         )
 

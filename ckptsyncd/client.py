@@ -22,6 +22,8 @@ Json = dict[str, Any]
 
 #: A daemon answers at once, whatever the store does; more means that it hangs (guessed).
 _ANSWER_SECONDS = 10.0
+#: It asks the store for its region first, within the store's own time-outs (guessed).
+_STORE_SECONDS = 60.0
 #: No answer is longer (guessed: 100,000 checkpoints of 500 bytes).
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _UCRED = struct.Struct("3i")
@@ -51,6 +53,10 @@ class Client:
     def probe(self, name: str) -> Json:
         """Return the answer to a probe (``healthz``, ``readyz``, ``synced``): good, and why."""
         return self._ask({"request": "probe", "name": name})
+
+    def store(self) -> Json:
+        """Return where the daemon's bytes go, and what was asked of the store; it may ask it."""
+        return self._ask({"request": "store"}, _STORE_SECONDS)
 
     def drain(self, deadline_seconds: float | None = None, *, pre_stop: bool = False) -> Json:
         """Ask for a drain that is over in so many seconds; return notice id and deadline.

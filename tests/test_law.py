@@ -54,10 +54,12 @@ MAY_KNOW: dict[str, set[str]] = {
     "notified": {"core", "edge", "report", "settings", "sources"},
     "outward": {"core", "edge", "report", "settings"},
     "tidied": {"core", "recover"},
+    "whereabouts": {"core", "report", "settings", "stores"},
     "demo": {"core", "client"},
     "app": {
         "__init__", "core", "destination", "edge", "formats", "notified", "outward", "stores",
         "sources", "recover", "report", "residence", "settings", "signals", "tidied",
+        "whereabouts",
     },
     "cli": {
         "__init__", "app", "check", "client", "core", "demo", "destination", "edge", "formats",

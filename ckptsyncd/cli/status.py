@@ -17,7 +17,9 @@ from ckptsyncd.cli.dead import remains
 from ckptsyncd.cli.find import asked, client, meant
 from ckptsyncd.cli.options import socket_options
 from ckptsyncd.client import Json
+from ckptsyncd.core.words import printable, redacted
 from ckptsyncd.errors import DaemonUnreachable
+from ckptsyncd.report import usage
 from ckptsyncd.report.probes import NAMES
 from ckptsyncd.report.status import Style, lines
 from ckptsyncd.report.status_json import FAILING, exit_code, to_json
@@ -50,6 +52,10 @@ class Look:
     type=click.Choice(NAMES),
     help="Ask one question of the daemon, for the health checks of containers.",
 )
+@click.option(
+    "--where", is_flag=True,
+    help="Say where bytes go (bucket, region, endpoint, key id, storage class) and what it costs.",
+)  # fmt: skip
 @socket_options
 @click.pass_context
 def command(
@@ -61,6 +67,7 @@ def command(
     as_json: bool,
     watch: bool,
     probe: str | None,
+    where: bool,
 ) -> None:
     """Show what is safe, what is at risk, how fast it goes, and what is wrong.
 
@@ -74,6 +81,11 @@ def command(
     """
     if probe is not None:
         context.exit(probed(probe, socket, config))
+    if where:
+        told = client(socket, config).store()
+        rows = [printable(redacted(row)) for row in usage.lines(told)]
+        click.echo(json.dumps(told) if as_json else "\n".join(rows))
+        return
     pause = threading.Event()
     while True:
         look = looked(socket, config)

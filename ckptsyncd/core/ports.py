@@ -157,6 +157,10 @@ class Situation(Protocol):
         """Return the server's clock (seconds since the epoch), ``None`` where it shows none."""
         ...
 
+    def endpoint(self) -> str:
+        """Return the address to which requests go, empty where there is none; asks nobody."""
+        ...
+
     def key_id(self) -> str:
         """Return by which name we are known there, empty where there is none; asks nobody."""
         ...

@@ -42,7 +42,7 @@ _TOO_LONG: Json = {"error": "the request is too long", "hint": "see docs/socket.
 class Api:
     """Serves the socket from ``start`` to ``close``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all by keyword: the doors of the program that it opens
         self,
         path: Path,
         *,
@@ -52,10 +52,11 @@ class Api:
         daemon: DaemonView,
         stop_seconds: float = 8.0,
         probe: Callable[[str], Verdict | None] = lambda _: None,
+        store: Callable[[], Json] = dict,
     ) -> None:
         """Remember where to listen; what is given to be called is called from threads."""
         self._path = path
-        self._desk = Desk(snapshot, post, now, daemon, stop_seconds, probe)
+        self._desk = Desk(snapshot, post, now, daemon, stop_seconds, probe, store)
         self._stopped = threading.Event()
         self._places = threading.BoundedSemaphore(MAX_CLIENTS)
         self._threads: set[threading.Thread] = set()

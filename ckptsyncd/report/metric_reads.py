@@ -12,6 +12,7 @@ from ckptsyncd.core.words import printable
 from ckptsyncd.report.latency import Histogram
 from ckptsyncd.report.series_names import Pair, SeriesNames
 from ckptsyncd.report.status_json import DaemonView
+from ckptsyncd.report.usage import CLASSES, Usage
 
 Row = tuple[tuple[str, ...], float]
 
@@ -29,6 +30,7 @@ class Seen:
     credentials_expire_at: float | None
     longest_hold_seconds: float
     names: SeriesNames
+    usage: Usage
 
 
 Read = Callable[[Seen], Iterator[Row]]
@@ -166,6 +168,18 @@ def call_seconds(seen: Seen) -> Iterator[Row]:
         sums[row.verb] = sums.get(row.verb, 0.0) + row.seconds
     for verb, seconds in sums.items():
         yield (verb,), seconds
+
+
+def requests(seen: Seen) -> Iterator[Row]:
+    """Read how many requests of each class of the bill there were."""
+    for kind in CLASSES:
+        yield (kind,), float(seen.usage.of(kind))
+
+
+def directions(seen: Seen) -> Iterator[Row]:
+    """Read what went to the store and came from it."""
+    yield ("sent",), float(seen.usage.bytes_sent)
+    yield ("received",), float(seen.usage.bytes_received)
 
 
 def of_histogram(_: Seen) -> Iterator[Row]:

@@ -43,6 +43,7 @@ _FIELDS: dict[str, frozenset[str]] = {
     "wait": frozenset({"checkpoint", "step", "notice_id", "deadline_boot", "timeout_seconds"}),
     "stop": frozenset({"deadline_seconds"}),
     "probe": frozenset({"name"}),
+    "store": frozenset(),
 }
 
 
@@ -60,6 +61,7 @@ class Desk:
     daemon: DaemonView
     stop_seconds: float = 8.0
     probe: Callable[[str], Verdict | None] = lambda _: None
+    store: Callable[[], Json] = dict
     waits: threading.BoundedSemaphore = field(
         default_factory=lambda: threading.BoundedSemaphore(MAX_WAITS)
     )
@@ -104,8 +106,8 @@ def _answer(request: Json, desk: Desk, pause: Callable[[], bool]) -> Json:
         seconds = _seconds(request, "deadline_seconds", desk.stop_seconds)
         desk.post(StopRequested(desk.now().boot + seconds))
         return {"deadline_seconds": seconds}
-    if kind == "probe":
-        return _probe(request, desk)
+    if kind in ("probe", "store"):
+        return desk.store() if kind == "store" else _probe(request, desk)
     return to_json(desk.snapshot(), desk.daemon, desk.now().wall)
 
 

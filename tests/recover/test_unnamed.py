@@ -86,7 +86,7 @@ def test_a_store_that_does_not_answer_is_told(tmp_path: Path) -> None:
     bench.commit(store, tmp_path, bench.save(tmp_path, 10))
     key = names.claim_key(CLAIM.checkpoint, 1)
     store.put_small(key, CLAIM.encode(), None)
-    faulty = FaultyStore(store, lambda verb, of: Fault(Again("no")) if of == key else None)
+    faulty = FaultyStore(store, lambda _, of: Fault(Again("no")) if of == key else None)
     with pytest.raises(Again):
         found(faulty)
 

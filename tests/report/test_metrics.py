@@ -21,6 +21,7 @@ from ckptsyncd.report.metric_reads import Seen
 from ckptsyncd.report.metrics import Metrics
 from ckptsyncd.report.metrics_table import METRICS
 from ckptsyncd.report.series_names import MOST_LETTERS, MOST_SERIES, OVERFLOW, SeriesNames
+from ckptsyncd.report.usage import Usage
 from tests.report.examples import BUSY, CALM, DAEMON, NOW, SNAPSHOTS
 
 CALLS = (
@@ -42,6 +43,7 @@ def seen(snapshot: Snapshot, **changes: Any) -> Seen:
         credentials_expire_at=None,
         longest_hold_seconds=0.000002,
         names=SeriesNames(),
+        usage=Usage(40, 3, 2, 640, 10, 0.25, "USD"),
     )
     return replace(made, **changes)
 

@@ -43,6 +43,10 @@ class AzureSituation:
         except (IndexError, ValueError):
             return None
 
+    def endpoint(self) -> str:
+        """Return the address to which requests go."""
+        return self._wire.endpoint
+
     def key_id(self) -> str:
         """Return the account and the kind of credential."""
         return f"{self._wire.account} ({self._wire.credential_kind()})"

@@ -52,6 +52,10 @@ class GcsSituation:
         except ValueError:
             return None
 
+    def endpoint(self) -> str:
+        """Return the address to which requests go."""
+        return self._wire.endpoint
+
     def key_id(self) -> str:
         """Return the account's address, where the credentials tell one."""
         return self._wire.account()

@@ -66,6 +66,10 @@ class S3Situation:
             return wall
         return _wall(answer)
 
+    def endpoint(self) -> str:
+        """Return the address to which requests go."""
+        return self._wire.endpoint
+
     def key_id(self) -> str:
         """Return the access key's id, which is no secret."""
         return self._wire.key_id()

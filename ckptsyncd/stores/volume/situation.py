@@ -20,6 +20,10 @@ class VolumeSituation:
         """Return nothing: what the volume dates is not looked at."""
         return None
 
+    def endpoint(self) -> str:
+        """Return nothing: no request leaves this machine by us."""
+        return ""
+
     def key_id(self) -> str:
         """Return nothing: the system knows us by our user id."""
         return ""
