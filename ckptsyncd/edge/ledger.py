@@ -34,6 +34,10 @@ CREATE TABLE IF NOT EXISTS rows (
 _PUT = "INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?)"
 _DROP = "DELETE FROM rows WHERE scope = ? AND tab = ? AND key = ?"
 _DROP_BELOW = "DELETE FROM rows WHERE scope = ? AND tab = ? AND key >= ? AND substr(key, 1, ?) = ?"
+_ALL = (
+    "SELECT CAST(scope AS BLOB), CAST(tab AS BLOB), CAST(key AS BLOB), CAST(value AS BLOB), sum"
+    " FROM rows"
+)
 _SUMS = "SELECT CAST(key AS BLOB), CAST(value AS BLOB), sum FROM rows"
 _READ = (
     "SELECT CAST(key AS BLOB), CAST(value AS BLOB) FROM rows"
@@ -80,6 +84,7 @@ class Ledger:
         self._scope = _blob(scope)
         self._turn = threading.Lock()
         self.opened = ""
+        self._file: os.stat_result | None = None
         if read_only:
             self._db = _as_system(lambda: _connect_to_read(path))
         else:
@@ -101,17 +106,45 @@ class Ledger:
         """Carry out all orders in one transaction, in their order, or none of them.
 
         Afterwards they survive the death of this process; if any of them is durable, all of them
-        survive a power cut too.
+        survive a power cut too. Where somebody removed the file this fails once: the next time
+        there is a new one, with every row.
         """
         if orders:
             durable = any(isinstance(order, Remember) and order.durable for order in orders)
             with self._turn:
+                if self._is_removed():
+                    self._begin_anew()
                 _as_system(lambda: self._apply(orders, "FULL" if durable else "NORMAL"))
 
     def close(self) -> None:
         """Close the file; what is in the write-ahead log is folded back into it."""
         with self._turn:
             _as_system(self._db.close)
+
+    def _is_removed(self) -> bool:
+        """Return whether what we write into has no name any more, or is not what has the name."""
+        if self._file is None:
+            return False
+        try:
+            return not os.path.samestat(self._path.stat(), self._file)
+        except FileNotFoundError:
+            return True
+
+    def _begin_anew(self) -> None:
+        """Write a new file with the rows of the one that nobody can find again; always raises."""
+        _as_system(lambda: self._go_on_with(_connect_to_memory()))
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = self._open()
+        _as_system(lambda: self._go_on_with(fresh))
+        self._file = self._path.stat()
+        raise OSError(errno.ENOENT, "its file was removed; there is a new one, with every row")
+
+    def _go_on_with(self, fresh: sqlite3.Connection) -> None:
+        """Write every row into another database, and use that from now on."""
+        with _transaction(fresh):
+            fresh.executemany(_PUT, self._db.execute(_ALL).fetchall())
+        self._db.close()
+        self._db = fresh
 
     def _apply(self, orders: Sequence[LedgerOrder], synchronous: str) -> None:
         self._db.execute(f"PRAGMA synchronous = {synchronous}")
@@ -140,12 +173,14 @@ class Ledger:
     def _open_or_forget(self) -> sqlite3.Connection:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return self._open()
+            opened = self._open()
+            self._file = self._path.stat()
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             self.opened = f"{self.opened} the ledger has no room and is kept in memory".strip()
-        return _as_system(_connect_to_memory)
+            return _as_system(_connect_to_memory)
+        return opened
 
     def _open(self) -> sqlite3.Connection:
         """Return a connection to a file that was checked; sets a bad one aside first."""

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import stat
@@ -341,3 +342,28 @@ def test_threads_take_turns(tmp_path: Path) -> None:
         thread.join()
     assert len(ledger.rows("t")) == 202
     ledger.close()
+
+
+@pytest.mark.parametrize("removed", ["file", "directory", "replaced"])
+def test_a_file_that_is_removed_is_written_anew(removed: str, tmp_path: Path) -> None:
+    """Whoever removes the ledger of a running daemon costs one failed write, and no row."""
+    path = tmp_path / "state" / "ledger.sqlite"
+    ledger = Ledger(path, "scope")
+    ledger.apply([Remember("t", "before", "1", durable=True)])
+    if removed == "replaced":
+        for one in path.parent.iterdir():
+            one.unlink()
+        other = Ledger(path, "scope")
+        other.apply([Remember("t", "foreign", "0")])
+        other.close()
+    elif removed == "directory":
+        shutil.rmtree(path.parent)
+    else:
+        path.unlink()
+    with pytest.raises(OSError, match="removed"):
+        ledger.apply([Remember("t", "after", "2", durable=True)])
+    ledger.apply([Remember("t", "after", "2", durable=True)])
+    ledger.close()
+    again = Ledger(path, "scope")
+    assert {("before", "1"), ("after", "2")} <= set(again.rows("t"))
+    again.close()
