@@ -227,7 +227,8 @@ class Night:
             looks = [FileLook(f, "none", shape="whole", has_end_mark=True) for f in found]
             return Looked(errand, tuple(found), tuple(looks))
         if isinstance(order, orders.Pin):
-            return Pinned(errand, order.listing)
+            gone = [fact.path for fact in order.listing.files if fact.path not in self.files]
+            return Pinned(errand, order.listing, f"{gone[0]} vanished" if gone else "")
         if isinstance(order, orders.LookAgain):
             return LookedAgain(errand, "")
         if isinstance(order, orders.ReadPointer):

@@ -6,7 +6,7 @@ It also knows which orders seem to be stuck: a plan that waits for one of them m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ckptsyncd.core.draining.ending import Ending
@@ -17,6 +17,7 @@ from ckptsyncd.core.facts import Limits
 from ckptsyncd.core.orders import Abandon, Delete, HandOrder, PutCompanion, ScannerOrder
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.editions import Editions
+from ckptsyncd.core.sending.giving_way import given_way
 from ckptsyncd.core.sending.outstanding import Out, Outstanding, first, sent_bytes
 from ckptsyncd.core.sending.runs import Runs
 from ckptsyncd.core.sending.series import highest_rank
@@ -56,6 +57,7 @@ class Planner:
 
     def consider(self, now: float, limits: Limits, notes: Notebook) -> None:
         """Remake the plan if it is a second old or about something else than what is there now."""
+        self.editions.is_planned = self.ending.is_hasty
         if not self.ending.is_hasty:
             self.plan, self.again = None, {}
             return
@@ -73,10 +75,34 @@ class Planner:
         left = deadline - now - self.ending.policy.stop_margin_seconds - under_way
         opened = self.editions.open.items()
         candidates = [self._candidate(e, now, limits, sent.get(key, 0)) for key, e in opened]
-        self.planned_for = known
-        self.plan = planned(candidates, speed, now, deadline, left, before)
+
+        def choose(options: Iterable[Candidate]) -> DrainPlan:
+            return planned(options, speed, now, deadline, left, before)
+
+        candidates += self._called_back(choose, candidates, now, limits, notes)
+        self.planned_for = frozenset(self.editions.open)
+        self.plan = choose(candidates)
         if candidates and _is_news(self.plan, before):
             _tell(self.plan, notes)
+
+    def _called_back(
+        self,
+        choose: Callable[[Iterable[Candidate]], DrainPlan],
+        candidates: list[Candidate],
+        now: float,
+        limits: Limits,
+        notes: Notebook,
+    ) -> list[Candidate]:
+        """Take up again what gave way to a newer one, where it is the best that still fits."""
+        aside = given_way(self.editions.aside, self.editions.open.values())
+        spare = [(edition, self._candidate(edition, now, limits, 0)) for edition in aside]
+        if not spare:
+            return []
+        wanted = choose([*candidates, *(candidate for _, candidate in spare)]).first
+        back = [(edition, candidate) for edition, candidate in spare if candidate in wanted]
+        for edition, _ in back:
+            self.editions.call_back(edition, now, notes)
+        return [candidate for _, candidate in back]
 
     def next_alarm(self) -> float:
         """Return when the plan is to be remade (boot seconds)."""

@@ -92,6 +92,7 @@ class Edition:
     sums: dict[str, int] = field(default_factory=dict)
     parked_until: float | None = None
     began: bool = False
+    gave_way: bool = False
     joint: Joint = field(default_factory=Joint)
     saved_at: float = field(init=False)
 

@@ -44,6 +44,8 @@ class Editions:
     numbers: dict[str, int] = field(default_factory=dict)
     catalog: Catalog = field(default_factory=Catalog)
     aside: list[Edition] = field(default_factory=list)
+    #: Whether a plan says what is sent: then nothing gives way unasked.
+    is_planned: bool = False
     leftovers: Leftovers = field(default_factory=Leftovers)
     unpins: dict[Errand, Unpin] = field(default_factory=dict)
     void: list[str] = field(default_factory=list)
@@ -72,9 +74,14 @@ class Editions:
         self.open[(edition.checkpoint, edition.save_id)] = edition
         edition.state = "writing"
         notes.moved(edition, "settled", f"whole: {settled.evidence}")
-        if self.policy.backlog == "newest" and not settled.found:
+        if self.policy.backlog == "newest" and not (settled.found or self.is_planned):
             for other, reason in list(outrun(self.open.values(), edition.series, now.boot)):
                 self._drop(other, notes, "superseded", reason)
+
+    def call_back(self, edition: Edition, now: float, notes: Notebook) -> None:
+        """Take up again what gave way, as if it had settled now, if it is still there."""
+        self.aside = [other for other in self.aside if other is not edition]
+        self.take(edition.settled, Instant(now, 0.0), notes)
 
     def _replaces(self, edition: Edition, notes: Notebook) -> bool:
         """Make room for a new content of the same name; return whether it is new at all."""

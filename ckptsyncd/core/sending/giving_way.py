@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ckptsyncd.core.sending.edition import Edition
 
@@ -11,8 +11,14 @@ from ckptsyncd.core.sending.edition import Edition
 SUPERSEDED_SECONDS = 1.0
 
 
+def given_way(aside: Iterable[Edition], opened: Collection[Edition]) -> list[Edition]:
+    """Return what gave way to a newer one of its series and was not written again since."""
+    names = {edition.checkpoint for edition in opened}
+    return [e for e in aside if e.gave_way and e.checkpoint not in names]
+
+
 def outrun(editions: Iterable[Edition], series: str, now: float) -> Iterator[tuple[Edition, str]]:
-    """Yield who gives way at ``now`` (boot seconds), and to whose sake.
+    """Yield who gives way at ``now`` (boot seconds), and to whose sake; they are marked so.
 
     They may settle in any order after a pause.
     """
@@ -25,4 +31,5 @@ def outrun(editions: Iterable[Edition], series: str, now: float) -> Iterator[tup
         newer = next((edition for edition in waiting if edition.is_newer_than(other)), None)
         waited = now - other.settled_at >= SUPERSEDED_SECONDS
         if newer is not None and waited and not other.settled.found:
+            other.gave_way = True
             yield other, f"{newer.checkpoint} goes first"
