@@ -35,13 +35,18 @@ def opened(url: str, flags: Mapping[str, Any]) -> Store:
     Nothing is asked of the store yet; it lets nothing through where the rules about its place say
     no (PolicyRefused).
     """
+    settings = settings_of(flags)
+    store = store_at(url, settings)
+    return guarded(store, settings, os.environ, BootClock().now, lambda _error: None)
+
+
+def settings_of(flags: Mapping[str, Any]) -> Settings:
+    """Return what was said about stores, by flags, environment and config file."""
     said, _ = gathered(
         {made.name: flags.get(made.name) for made in _FLAGS}, os.environ, flags.get("config")
     )
     values = {made.name: value_of(made, said[made.name]) for made in _FLAGS if made.name in said}
-    settings = Settings(**values)
-    store = store_at(url, settings)
-    return guarded(store, settings, os.environ, BootClock().now, lambda _error: None)
+    return Settings(**values)
 
 
 def said_url(url: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 
 from ckptsyncd.cli.bars import Bars
 from ckptsyncd.cli.command import Command
+from ckptsyncd.cli.crossing import crossing
 from ckptsyncd.cli.remote import opened, store_flags
 from ckptsyncd.core.words import count_words, printable, size_words
 from ckptsyncd.errors import NoCheckpoint, UsageError
@@ -70,19 +72,25 @@ def command(url: str, directory: Path, **flags: Any) -> None:
     """
     request = _request(flags)
     bars = Bars(sys.stderr, is_terminal=sys.stderr.isatty())
+    store = opened(url, flags)
     with closing(bars):
         try:
-            result = restore(opened(url, flags), directory, request, bars)
+            result = restore(store, directory, request, bars)
         except NoCheckpoint as error:
             if not flags["or_start_afresh"]:
                 raise
             result = RestoreResult(None, f"nothing to restore, start afresh: {error}")
     for text in result.warnings:
         click.echo(f"warning: {printable(text)}", err=True)
+    would = result.dry_run and result.entry is not None
+    crossed = crossing(store, flags) if would else None
     if flags["as_json"]:
-        click.echo(json.dumps(document(result), indent=2))
+        told = None if crossed is None else asdict(crossed)
+        click.echo(json.dumps({**document(result), "egress": told}, indent=2))
     else:
-        click.echo("\n".join(printable(line) for line in summary(result, directory)))
+        rows = summary(result, directory)
+        rows += [] if crossed is None else crossed.words(result.bytes_needed)
+        click.echo("\n".join(printable(line) for line in rows))
 
 
 def _request(flags: dict[str, Any]) -> RestoreRequest:
@@ -135,6 +143,7 @@ def document(result: RestoreResult) -> dict[str, Any]:
         "lineage": result.lineage,
         "files": result.files,
         "bytes": result.bytes,
+        "bytes_needed": result.bytes_needed,
         "bytes_fetched": result.bytes_fetched,
         "bytes_resumed": result.bytes_resumed,
         "placed": list(result.placed),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ckptsyncd.core.ports import Store
-from ckptsyncd.core.records import names
-from ckptsyncd.core.words import count_words
 from ckptsyncd.errors import Again, CkptsyncdError
 from ckptsyncd.recover.catalog import Catalog, read_catalog
 from ckptsyncd.recover.choose import Choice, choose
+from ckptsyncd.recover.coming import coming
 from ckptsyncd.recover.patience import Pace
 from ckptsyncd.recover.request import Progress, RestoreRequest
 
@@ -26,7 +25,7 @@ def catalog_when_ready(
     answer; all of them only when the time is over or ``wait`` is not asked for.
     """
     deadline = _deadline(request, pace)
-    looks = 0
+    looks, told = 0, ""
     while True:
         found = _look(store, request, pace)
         if not isinstance(found, CkptsyncdError):
@@ -34,8 +33,11 @@ def catalog_when_ready(
         left = deadline - pace.clock()
         if left <= 0 or pace.stop.is_set():
             raise found
-        if not looks:
-            progress.said(f"waiting: {found}{_claimed(store)}")
+        text = _words(found, store)
+        if text != told:
+            # Something moves: whoever uploads is followed closely, and not by a fixed timer.
+            progress.said(f"waiting: {text}")
+            looks, told = 0, text
         pace.pause(min(left, pause_seconds(looks, pace.draw())))
         looks += 1
 
@@ -65,10 +67,6 @@ def _look(
     return choice.lack or (catalog, choice)
 
 
-def _claimed(store: Store) -> str:
-    """Say whether an upload is on its way."""
-    try:
-        count = sum(1 for _ in store.list(names.CLAIMS))
-    except Again:
-        return ""
-    return f"; {count_words(count, 'upload')} begun" if count else ""
+def _words(lack: CkptsyncdError, store: Store) -> str:
+    """Say what is lacking, and how far whoever uploads is."""
+    return "; ".join((str(lack), *(one.words for one in coming(store))))

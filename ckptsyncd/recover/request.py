@@ -60,7 +60,8 @@ class RestoreResult:
 
     ``entry`` is ``None`` where nothing was to be done (``reason`` says why). ``placed`` came from
     the store, ``kept`` were there with equal content, ``set_aside`` says where what was in the way
-    lies now; ``pointers`` were made. ``lineage`` is the one to commit with from now on.
+    lies now; ``pointers`` were made. ``bytes_needed`` are those of what is not there yet;
+    ``lineage`` is the one to commit with from now on.
     """
 
     entry: Entry | None
@@ -68,6 +69,7 @@ class RestoreResult:
     lineage: int = 0
     files: int = 0
     bytes: int = 0
+    bytes_needed: int = 0
     bytes_fetched: int = 0
     bytes_resumed: int = 0
     placed: tuple[str, ...] = ()

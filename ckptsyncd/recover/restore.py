@@ -264,6 +264,7 @@ class _Restore:
             lineage=lineage_after(catalog, way.entry),
             files=len(way.plan.files),
             bytes=way.plan.bytes,
+            bytes_needed=way.needed.bytes,
             placed=tuple(unit.path for unit in way.needed.units),
             kept=tuple(unit.path for unit in way.kept),
             warnings=(*way.plan.warnings, *(text for text in warnings if text)),

@@ -6,7 +6,7 @@ import pytest
 
 from ckptsyncd.core.rules.bucket import Location, Provider
 from ckptsyncd.core.rules.regions import CONTINENT_OF, COUNTRY_OF, SEVERAL, continent_of, country_of
-from ckptsyncd.core.rules.residency import Residency, refusal
+from ckptsyncd.core.rules.residency import Residency, distance, refusal
 
 CANADA = ("ca-central-1", "ca-west-1", "northamerica-northeast1", "canadacentral")
 AWS_CA = Location("aws", ("ca-central-1",), "ca-central-1")
@@ -78,6 +78,24 @@ def test_egress(
 ) -> None:
     """The bucket must be as near as the rule says; what is not known is not near."""
     assert (refusal(rules, bucket, machine) == "") == allowed
+
+
+@pytest.mark.parametrize(
+    ("bucket", "machine", "far"),
+    [
+        (VOLUME, None, "none"),
+        (AWS_CA, HERE, "same region"),
+        (AWS_US, HERE, "same continent"),
+        (GCP_CA, HERE, "same continent"),
+        (GCP_EU, HERE, "another continent"),
+        (SILENT, HERE, "unknown"),
+        (NEW, HERE, "unknown"),
+        (AWS_CA, None, "unknown"),
+    ],
+)
+def test_how_far_bytes_travel(bucket: Location, machine: Location | None, far: str) -> None:
+    """Nothing is called near that is not known to be."""
+    assert distance(bucket, machine) == far
 
 
 def test_the_refusal_names_rule_and_place() -> None:

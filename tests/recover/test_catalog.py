@@ -18,7 +18,7 @@ from ckptsyncd.recover.patience import MOST_ATTEMPTS, Pace, pause_after
 from ckptsyncd.recover.request import RestoreRequest, Silence
 from ckptsyncd.recover.restore import restore
 from ckptsyncd.stores.faulty import Fault, FaultyStore
-from ckptsyncd.stores.memory import MemoryStore
+from ckptsyncd.stores.memory import BytesBody, MemoryStore
 from tests.recover import bench
 
 
@@ -125,7 +125,39 @@ def test_waiting_for_the_first_checkpoint(tmp_path: Path) -> None:
     assert ticking.waits == sorted(ticking.waits)
     assert 20 < ticking.now < 60
     waiting = [line for line in lines.lines if line.startswith("waiting")]
-    assert waiting == ["waiting: there is no checkpoint in the store; 1 upload begun"]
+    lack = "waiting: there is no checkpoint in the store"
+    assert waiting == [f"{lack}; run/checkpoint-5@1 is being uploaded (0 objects, 0 B there)"]
+
+
+def test_a_writer_that_moves_is_followed(tmp_path: Path) -> None:
+    """Each object that arrives is told, and the next look comes soon, not ever later."""
+    store = MemoryStore()
+    claim = Claim("run/checkpoint-5", 1, "run", "s", "n", 1, 0, "", 1.0)
+    store.put_small(names.claim_key("run/checkpoint-5", 1), claim.encode(), None)
+    store.put_small(names.claim_key("run/checkpoint-4", 1), b"rubbish", None)
+    manifest = bench.manifest_of(tmp_path, bench.save(tmp_path, 5))
+    rows = [row for row in manifest.files if row.kind == "file"]
+
+    def meanwhile(now: float) -> None:
+        if rows and now > 100 * (4 - len(rows)):
+            row = rows.pop()
+            body = BytesBody((tmp_path / row.path).read_bytes())
+            store.put_whole(row.key, body, "n.1", create_only=True)
+        elif not rows and not store.objects().get(names.manifest_key("run/checkpoint-5", 1)):
+            bench.put_manifest(store, manifest)
+
+    ticking, lines = Ticking(meanwhile), Lines()
+    request = RestoreRequest(wait=True, timeout_seconds=900)
+    result = restore(store, tmp_path / "here", request, lines, ticking.pace())
+    assert result.entry is not None
+    told = [line.rpartition("uploaded ")[2] for line in lines.lines if "being uploaded" in line]
+    assert [text.partition(",")[0] for text in told] == [
+        "(0 objects",
+        "(1 object",
+        "(2 objects",
+        "(3 objects",
+    ]
+    assert len([seconds for seconds in ticking.waits if seconds < 1.0]) == len(told)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,8 @@ def test_restore_for_programs(volume: Path, tmp_path: Path) -> None:
     assert set(dry) == set(wet)
     assert (dry["restored"], wet["restored"]) == (False, True)
     assert dry["placed"] == wet["placed"] == ["run/checkpoint-10"]
+    assert dry["egress"]["distance"] == "none"
+    assert dry["bytes_needed"] == wet["bytes_fetched"]
     assert wet["bytes_fetched"] == wet["bytes"]
     assert wet["lineage"] == 1
 

@@ -12,6 +12,7 @@ from ckptsyncd.core.rules.bucket import Location
 from ckptsyncd.core.rules.regions import continent_of, country_of
 
 Egress = Literal["any", "same-continent", "same-region"]
+Distance = Literal["none", "same region", "same continent", "another continent", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +95,22 @@ def _other_continent(bucket: Location, machine: Location | None) -> str:
         return ""
     named = ", ".join(sorted(there - {""})) or "a place that is not known"
     return f"egress = 'same-continent': it lies in {bucket.words}, {named}; this machine in {here}"
+
+
+def distance(bucket: Location, machine: Location | None) -> Distance:
+    """Return how far bytes travel between a bucket and this machine; of several places, the worst.
+
+    ``none``: a mounted volume. Another cloud is never the same region.
+    """
+    if bucket.provider == "file":
+        return "none"
+    if machine is None or not machine.regions or not bucket.regions:
+        return "unknown"
+    here = machine.regions[0]
+    if machine.provider == bucket.provider and set(bucket.regions) == {here}:
+        return "same region"
+    home = continent_of(machine.provider, here)
+    there = {continent_of(bucket.provider, region) for region in bucket.regions}
+    if not home or "" in there:
+        return "unknown"
+    return "same continent" if there == {home} else "another continent"
