@@ -26,10 +26,12 @@ from ckptsyncd.core.messages import (
     TrainerEnded,
 )
 from ckptsyncd.core.moves import Move
+from ckptsyncd.core.orders import BeginAnew
 from ckptsyncd.core.ports import Expiring
-from ckptsyncd.core.records.memory import TABLES, Recalled, recall
+from ckptsyncd.core.records.memory import TABLES, recall
 from ckptsyncd.core.rules.room import Room
 from ckptsyncd.core.sending.wishes import Who
+from ckptsyncd.core.sharing import SharingBrain, Turns
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.destination import store_at
 from ckptsyncd.edge.clock import BootClock, boot_id, monotonic, ticks
@@ -47,7 +49,7 @@ from ckptsyncd.edge.scribe import Scribe
 from ckptsyncd.edge.trainer import Trainer
 from ckptsyncd.edge.watcher import Watcher
 from ckptsyncd.edge.weigher import Weigher
-from ckptsyncd.errors import AlreadyRunning, CkptsyncdError, UsageError
+from ckptsyncd.errors import AlreadyRunning, CkptsyncdError
 from ckptsyncd.formats import check
 from ckptsyncd.formats.listed import listed
 from ckptsyncd.notified import Notified, policy_of
@@ -104,6 +106,7 @@ class Program:
     probes: Probes = field(init=False)
     latency: CommitLatency = field(init=False)
     names: SeriesNames = field(default_factory=SeriesNames)
+    turns: Turns = field(default_factory=Turns)
     weakness: str = ""
     doubt: str = ""
     daemon: DaemonView = field(init=False)
@@ -127,14 +130,15 @@ class Program:
                 watch_root=settings.dir,
                 url=settings.url,
                 started_at=self.started_at,
-            )
+            ),
+            is_shared=settings.shared_root,
         )
         scope = scope_of(settings.dir, settings.url)
         self.ledger = Ledger(Path(settings.state_dir) / "ledger.sqlite", scope)
         room = Room(settings.pins_floor_bytes, settings.pins_most_bytes)
         self.disk = disk = RealDisk(Path(settings.dir), check, lists=listed, room=room)
         self.weigher = Weigher(disk.weigh, self.inbox.put)
-        brain = self._brain(recall({table: self.ledger.rows(table) for table in TABLES}), disk)
+        brain = self._brain(disk)
         hands = Hands(settings.hands, self.store, disk, self.inbox.put, ticks)
         self.scanner = Scanner(disk, self.inbox.put)
         self.scanner.start()
@@ -143,7 +147,8 @@ class Program:
         taps = self._taps()
         self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, scribe, taps)
         doers = {**self.notified.doers(), **Tidied(self.store, self.inbox.put).doers()}
-        self.loop.doers, self.loop.overslept = doers, self.notified.wake
+        self.loop.doers = {**doers, BeginAnew: self._begin_anew}
+        self.loop.overslept = self.notified.wake
         if self.ledger.opened:
             now = self.clock.now()
             self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)
@@ -189,15 +194,16 @@ class Program:
             self.weakness = self.locks.weakness
             self.logs.say("warning", "lock.weak", now, text=self.weakness)
 
-    def _brain(self, recalled: Recalled, disk: RealDisk) -> Brain:
+    def _brain(self, disk: RealDisk) -> Brain:
         settings = self.settings
         nonce = secrets.token_hex(8)
         found, self.doubt = lineages(disk)
-        brain = Brain(
+        kind = partial(SharingBrain, turns=self.turns) if settings.shared_root else Brain
+        brain = kind(
             policy=policy_of(settings, os.environ, has_child=self.has_trainer),
             who=Who(socket.gethostname(), nonce, __version__, boot_id()),
             random=random.SystemRandom().random,
-            recalled=recalled,
+            recalled=recall({table: self.ledger.rows(table) for table in TABLES}),
             lineages=found,
             exclude=settings.exclude,
             layouts=settings.layout,
@@ -207,6 +213,12 @@ class Program:
         brain.ending.one_pass = self.one_pass
         brain.ending.exit_when_drained = settings.exit_when_drained
         return brain
+
+    def _begin_anew(self, order: BeginAnew) -> None:
+        """Have another mind, with what ledger and disk say now."""
+        self.loop.brain = self._brain(self.disk)
+        for message in (*order.kept, Overflowed()):
+            self.inbox.put(message)
 
     def watch(self) -> None:
         """Begin to watch the root; what lies there is scanned first."""
@@ -315,9 +327,7 @@ class Program:
             text = f"{shown.unsynced_bytes} bytes of finished checkpoints are not in the store"
         self.systemd.stopping()
         self.logs.say(level, "daemon.stopped", self.clock.now(), exit_code=code, text=text)
-        if self.loop.brain.ending.refused:
-            hint = "use another store, or one destination for each machine, without --nodes"
-            self.refusal = UsageError(self.loop.brain.ending.refused, hint=hint)
+        self.refusal = self.refusal or self.loop.brain.ending.refused
         return code
 
     def close(self) -> None:

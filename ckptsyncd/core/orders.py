@@ -7,6 +7,7 @@ a late answer can only free a hand and never change what it was not about.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ckptsyncd.core.facts import Begun, Condition, Listing, Piece, Receipt
 from ckptsyncd.core.rules.retention import Retention
@@ -352,10 +353,20 @@ class SetPace:
 
 
 @dataclass(frozen=True, slots=True)
+class BeginAnew:
+    """Forget what was thought, and begin with what ledger, disk and store say now.
+
+    ``kept`` is to be told to who begins: what was heard once and still holds.
+    """
+
+    kept: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """End the process: everything that the stop was to wait for is done, or its time is over."""
 
     exit_code: int
 
 
-Order = HandOrder | ScannerOrder | LedgerOrder | DrainOrder | TidyOrder | SetPace | Stop
+Order = HandOrder | ScannerOrder | LedgerOrder | DrainOrder | TidyOrder | SetPace | BeginAnew | Stop

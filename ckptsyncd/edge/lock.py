@@ -34,7 +34,8 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 class Locks:
     """The locks of one daemon. They end with ``release`` or with the process, however it dies.
 
-    ``weakness`` is empty, or says why the watch root could not be locked at all.
+    ``weakness`` is empty, or says why the watch root could not be locked at all. ``is_shared``: it
+    is not to be locked.
     """
 
     def __init__(self, holder: Holder) -> None:
@@ -44,6 +45,7 @@ class Locks:
         self._root = -1
         self._root_lock = -1
         self.weakness = ""
+        self.is_shared = False
 
     def take_state(self) -> None:
         """Lock the state directory (made with mode 0700); AlreadyRunning names who has it.
@@ -70,6 +72,9 @@ class Locks:
             number = os.open(self._holder.watch_root, _DIRECTORY)
         except FileNotFoundError:
             return False
+        if self.is_shared:
+            os.close(number)
+            return True
         if self._root >= 0 and os.path.samestat(os.fstat(number), os.fstat(self._root)):
             os.close(number)
             return True
@@ -126,9 +131,14 @@ class Locks:
         self._root = self._root_lock = -1
 
 
-def lock_root(holder: Holder) -> Locks:
-    """Lock the state directory and the watch root, if there is one yet; raises AlreadyRunning."""
+def lock_root(holder: Holder, *, is_shared: bool = False) -> Locks:
+    """Lock the state directory and the watch root, if there is one yet; raises AlreadyRunning.
+
+    A root that several daemons share (``is_shared``) is not locked: a lease in the store tells them
+    apart.
+    """
     locks = Locks(holder)
+    locks.is_shared = is_shared
     locks.take_state()
     try:
         locks.take_root()

@@ -30,6 +30,9 @@ def check(settings: Settings, said: Mapping[str, Said]) -> None:
             f"{_where(said, 'node')}: node = {settings.node}, but there are {settings.nodes} nodes"
         )
         raise UsageError(msg, hint=f"allowed: 0 to {settings.nodes - 1}; or set --nodes")
+    if settings.nodes > 1 and settings.shared_root:
+        msg = f"{_where(said, 'shared_root')}: who shares a root stores no shares of its own"
+        raise UsageError(msg, hint="set shared_root, or node and nodes, not both")
     if settings.nodes > 1 and "node" not in said:
         msg = f"{_where(said, 'nodes')}: nobody said which of {settings.nodes} nodes this is"
         raise UsageError(msg, hint=f"set --node from 0 to {settings.nodes - 1}, or --sharded")

@@ -276,6 +276,11 @@ class Settings:
     sharded: bool = _setting(False, Switch(), NODES,
         "Every machine writes a share of each checkpoint; what node and nodes do not say is taken "
         "from the environment of Slurm, torchrun or Kubernetes.")
+    shared_root: bool = _setting(_RULES.shared_root, Switch(), NODES,
+        "Several daemons see this same watch root: one uploads, by a lease in the store, and the "
+        "others idle until it is gone.")
+    lease_seconds: float = _setting(_RULES.lease_seconds, Duration(3.0, _HOUR), NODES,
+        "With shared_root: how long the one that uploads may be silent before another takes over.")
     save_window_seconds: float = _setting(_RULES.save_window_seconds, Duration(1.0, _DAY), NODES,
         "What machines wrote under one name within this time is one save, where no done-file with "
         "a content of its own says so.")

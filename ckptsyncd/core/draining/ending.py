@@ -15,6 +15,7 @@ from ckptsyncd.core.orders import LedgerOrder
 from ckptsyncd.core.records import memory
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.turn import Notebook
+from ckptsyncd.errors import CkptsyncdError
 
 #: So long after its deadline a notice is over although the machine still runs (guessed: no cloud
 #: documents more than 30 s between the announced time and the power-off).
@@ -64,7 +65,7 @@ class Ending:
     heard_well: set[str] = field(default_factory=set)
     rows: list[LedgerOrder] = field(default_factory=list)
     #: Why the program must not go on with these settings and this store.
-    refused: str = ""
+    refused: CkptsyncdError | None = None
 
     def notice(self, notice: Notice) -> None:
         """Take in a notice, new or known.

@@ -23,6 +23,8 @@ REPORTS = OURS + "reports/"
 VERIFIED = OURS + "verified.json"
 NODES = OURS + "nodes/"
 STARTS = OURS + "starts/"
+#: Whose turn it is where several daemons see one file system.
+LEASE = OURS + "lease.json"
 
 #: Longest quoted name that is used as it is; longer ones become a prefix and a hash (guessed: far
 #: below S3's 1,024 bytes a key, and readable in a console).

@@ -91,6 +91,10 @@ class Policy:
     nodes: int = 1
     #: Orbax checkpoints get the mark that Orbax asks for in a bucket.
     orbax_stamp: bool = False
+    #: Other daemons see the same watch root: the one that has the lease uploads.
+    shared_root: bool = False
+    #: So long the one that uploads may be silent before another takes over (guessed).
+    lease_seconds: float = 60.0
     #: What two machines wrote under one name within this time is one save (guessed: far less than
     #: between two saves of a name, more than their disks and clocks differ by).
     save_window_seconds: float = 60.0

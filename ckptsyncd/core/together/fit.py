@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from ckptsyncd.core.facts import Limits
 from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.errors import UsageError
 
 
-def unfit(policy: Policy, limits: Limits) -> str:
+def unfit(policy: Policy, limits: Limits) -> UsageError | None:
     """Return why several machines cannot store one checkpoint there, or nothing."""
-    if policy.nodes == 1 or limits.compare_and_set:
-        return ""
-    return (
-        f"{policy.nodes} machines cannot store one checkpoint here: "
-        "the store has no conditional writes, so they could not agree"
-    )
+    if limits.compare_and_set or (policy.nodes == 1 and not policy.shared_root):
+        return None
+    what = "several daemons cannot share a directory"
+    if policy.nodes > 1:
+        what = f"{policy.nodes} machines cannot store one checkpoint"
+    msg = f"{what} with this store: it has no conditional writes, so they could not agree"
+    hint = "use another store, or one destination for each machine, without --nodes"
+    return UsageError(msg, hint=hint)
