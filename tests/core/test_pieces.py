@@ -54,8 +54,6 @@ def test_a_chosen_size_fits_the_store(size: int, limits: Limits, wanted: int) ->
         (100, 5000, 1000),  # not over the largest
         (5000, 5, 50),  # larger, because there are 100 pieces at most
         (0, 16, 16),
-        (64 * 20, 16, 20),  # a 64th of a large file
-        (10_000, 25, 100),  # and never more than four times as much
     ],
 )
 def test_the_wanted_size_gives_way_to_the_limits(size: int, wanted: int, chosen: int) -> None:
@@ -74,3 +72,20 @@ def test_what_fits_no_store_is_refused(size: int, limits: Limits) -> None:
     """A file that cannot be stored is told so before anything is sent."""
     with pytest.raises(Never):
         piece_bytes(size, limits, 16)
+
+
+@pytest.mark.parametrize(
+    ("size", "wanted", "bytes_per_second", "chosen"),
+    [
+        (64 * 20, 16, 1e9, 20),  # a 64th of a large file
+        (10_000, 25, 1e9, 100),  # and never more than four times as much
+        (10_000, 25, 400.0, 100),  # more than the 40 that the link carries in a moment: the count
+        (6_000, 40, 700.0, 70),
+        (6_000, 60, 0.0, 60),  # nothing was seen of the link
+    ],
+)
+def test_pieces_grow_with_the_file_and_the_link(
+    size: int, wanted: int, bytes_per_second: float, chosen: int
+) -> None:
+    """Large files on fast links go in larger pieces, slow links in the wanted ones."""
+    assert piece_bytes(size, LIMITS, wanted, bytes_per_second) == chosen

@@ -13,7 +13,8 @@ def measure(
 ) -> bool:
     """Take in how long an order took; return whether it sent bytes of a checkpoint."""
     if isinstance(out.order, HandOrder) and not isinstance(out.order, Sum):
-        outstanding.throttle.eased(out.since, outstanding.policy.hands)
+        wanted = outstanding.crew.hands(outstanding.policy.hands)
+        outstanding.throttle.eased(out.since, wanted)
     if isinstance(message, PieceStored):
         size, seconds = message.receipt.length, message.seconds
     elif isinstance(message, ObjectStored) and message.errand.purpose == "whole":
@@ -24,4 +25,7 @@ def measure(
         return False
     rate.stored(size, seconds, now)
     outstanding.stored(out, size)
+    if outstanding.throttle.most is None:
+        most, busy = outstanding.policy.hands, outstanding.busy_hands()
+        outstanding.crew.did(size, out.since, now, most=most, busy=busy)
     return True

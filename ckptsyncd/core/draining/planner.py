@@ -114,7 +114,7 @@ class Planner:
         """Return what the store and the link do at present, a moment ago at most."""
         if not self.measured_at <= now < self.measured_at + SPEED_SECONDS:
             self.measured_at = now
-            self.measured = self.rate.speed(now, self.ending.policy.hands, self._large(now))
+            self.measured = self.rate.speed(now, self.outstanding.hands, self._large(now))
         return self.measured
 
     def turns(self, editions: Iterable[Edition]) -> tuple[list[Edition], list[Edition]]:

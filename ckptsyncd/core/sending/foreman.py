@@ -54,10 +54,10 @@ class Foreman:
 
     def hand_orders(self, now: Instant, notes: Notebook, *, hasty: bool) -> Iterator[Order]:
         """Yield what free hands are to do next; with haste also what seems to be stuck, again."""
-        throttle = self.outstanding.throttle
-        if throttle.is_resting(now.boot):
+        if self.outstanding.throttle.is_resting(now.boot):
             return
-        hands, busy = throttle.hands(self.wishes.policy.hands), self.outstanding.busy_hands()
+        self.outstanding.crew.steady(now.boot, on=hasty)
+        hands, busy = self.outstanding.hands, self.outstanding.busy_hands()
         stuck = self.planner.find_stuck(now.boot) if hasty else 0
         # Whoever waits for an answer that may never come does not count, up to a bound.
         free = hands - busy + min(stuck, SPARE_HANDS)

@@ -17,6 +17,7 @@ from ckptsyncd.core.draining.rate import LARGE_BYTES
 from ckptsyncd.core.messages import Answer, Failed, Report
 from ckptsyncd.core.orders import Begin, Errand, HandOrder, PutPiece, PutWhole, ScannerOrder
 from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.sending.crew import Crew
 from ckptsyncd.core.sending.retry import Wait, after_failure, wait_seconds
 from ckptsyncd.core.sending.throttle import Throttle
 
@@ -54,6 +55,7 @@ class Outstanding:
     #: When the latest of the large transfers that have ended well had begun.
     overtook: float = float("-inf")
     throttle: Throttle = field(init=False)
+    crew: Crew = field(default_factory=Crew)
 
     def __post_init__(self) -> None:
         """Begin unthrottled."""
@@ -122,7 +124,8 @@ class Outstanding:
         """Have an errand rest after a failure, longer each time; return how long."""
         if message.throttled:
             asked = message.wait_seconds
-            self.throttle.slowed(out.since, now, self.policy, asked=asked, draining=hasty)
+            working = replace(self.policy, hands=self.crew.hands(self.policy.hands))
+            self.throttle.slowed(out.since, now, working, asked=asked, draining=hasty)
         before = self.resting.get(message.errand)
         pause = wait_seconds(
             1 if before is None else before.attempts + 1,
@@ -139,6 +142,11 @@ class Outstanding:
     def rested(self, errand: Errand) -> bool:
         """End an errand's rest because it succeeded; return whether it had one."""
         return self.resting.pop(errand, None) is not None
+
+    @property
+    def hands(self) -> int:
+        """How many hands may work: as many as are of use, or as the store wants."""
+        return self.throttle.hands(self.crew.hands(self.policy.hands))
 
     def busy_hands(self) -> int:
         """Return how many hands have something to do, even if nobody waits for it any more."""

@@ -31,6 +31,8 @@ class Scene:
     late: bool
     now: Instant
     is_free: Callable[[Errand], bool] = lambda _: True
+    #: What the link was seen to carry, 0 where nothing was seen yet.
+    bytes_per_second: float = 0.0
     hasty: bool = False
 
     @property

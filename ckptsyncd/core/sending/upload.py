@@ -134,7 +134,9 @@ def _file(edition: Edition, progress: FileProgress, scene: Scene) -> Iterator[Ha
     elif progress.has_stray and scene.limits.can_abandon:
         yield ListUploads(errand(edition, "list strays", path), progress.key)
     elif progress.begun is None:
-        wanted = piece_bytes(progress.fact.size, scene.limits, scene.policy.piece_bytes)
+        wanted = piece_bytes(
+            progress.fact.size, scene.limits, scene.policy.piece_bytes, scene.bytes_per_second
+        )
         order = errand(edition, "begin", path)
         yield Begin(order, progress.key, progress.fact.size, wanted, progress.nonce)
     elif progress.todo:

@@ -109,6 +109,7 @@ class Wishes:
             now=now,
             is_free=lambda errand: self.is_free(errand, now.boot),
             hasty=self.ending.is_hasty,
+            bytes_per_second=self.drain.planner.speed(now.boot).bytes_per_second,
         )
 
     def turns(self, now: Instant) -> list[Edition]:

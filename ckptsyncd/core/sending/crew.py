@@ -1,0 +1,90 @@
+"""How many hands are of use: found out by trying more, and fewer, and measuring.
+
+On a link with latency every hand adds its own speed until the link is full; on a fast short one the
+hands share what one processor can do, and more of them only get into each other's way. So while all
+of them have work twice as many are tried, and again, while they carry clearly more each time. Where
+the first try brings nothing, half as many are tried, and kept if they carry no less. Then it rests.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+#: Hands at first (measured: enough for a fast link; a slow one is found in a second).
+FIRST_HANDS = 4
+#: Never fewer by trying: one that waits for an answer must not leave the link idle.
+LEAST_HANDS = 2
+#: Twice as many are kept where they carry so many times as much; half as many, so much of it.
+GAIN = 1.2
+NO_LOSS = 0.97
+#: So long nothing new is tried after the last try (guessed: links change over minutes).
+REST_SECONDS = 30.0
+#: A request counts as so many bytes: small files are as well served by more hands.
+REQUEST_BYTES = 256 * 1024
+
+
+@dataclass(slots=True)
+class Crew:
+    """How many hands work at once; what is measured are orders given out since that number held."""
+
+    size: int = FIRST_HANDS
+    since: float = float("-inf")
+    rest_until: float = float("-inf")
+    #: What is being tried: from so many hands, which carried so much in a second.
+    tried_from: int = 0
+    carried: float = 0.0
+    has_grown: bool = False
+    is_steady: bool = False
+    _speeds: list[float] = field(default_factory=list)
+
+    def hands(self, most: int) -> int:
+        """Return how many hands work, of those allowed."""
+        return min(self.size, most)
+
+    def steady(self, now: float, *, on: bool) -> None:
+        """Try nothing (any more) while time is short; fewer hands than before is taken back."""
+        if on and self.tried_from:
+            self._settle(max(self.size, self.tried_from), now)
+        self.is_steady = on
+
+    def did(self, size: int, given_at: float, now: float, *, most: int, busy: int) -> None:
+        """Take in that a transfer took from then to now, and how many were under way beside it.
+
+        Only what happens while every hand has work says what one hand more would do.
+        """
+        hands, seconds = self.hands(most), now - given_at
+        resting = self.is_steady or (now < self.rest_until and not self.tried_from)
+        if given_at < self.since or busy + 1 < hands or seconds <= 0.0 or resting:
+            return
+        self._speeds.append((size + REQUEST_BYTES) / seconds)
+        if len(self._speeds) >= max(hands, 3):
+            speed = math.fsum(self._speeds) / len(self._speeds) * hands
+            self._decide(hands, speed, most, now)
+
+    def _decide(self, hands: int, speed: float, most: int, now: float) -> None:
+        if not self.tried_from:
+            self._try(hands * 2 if hands < most else hands // 2, hands, speed, most, now)
+        elif hands > self.tried_from:
+            if speed >= self.carried * GAIN:
+                self.has_grown = True
+                self._try(hands * 2, hands, speed, most, now)
+            elif self.has_grown:
+                self._settle(self.tried_from, now)
+            else:
+                self._try(self.tried_from // 2, self.tried_from, self.carried, most, now)
+        else:
+            kept = hands if speed >= self.carried * NO_LOSS else self.tried_from
+            self._settle(kept, now)
+
+    def _try(self, size: int, hands: int, speed: float, most: int, now: float) -> None:
+        size = max(min(size, most), min(LEAST_HANDS, most))
+        if size == hands:
+            self._settle(hands, now)
+            return
+        self.size, self.since, self._speeds = size, now, []
+        self.tried_from, self.carried = hands, speed
+
+    def _settle(self, size: int, now: float) -> None:
+        self.size, self.since, self._speeds = size, now, []
+        self.has_grown, self.tried_from, self.rest_until = False, 0, now + REST_SECONDS
