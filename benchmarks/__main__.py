@@ -1,0 +1,156 @@
+"""``python -m benchmarks [--quick]``: everything is measured, and a table is written.
+
+Rounds are interleaved (each uploader once, then each again), so that what else happens on the
+machine happens to all of them. ``--quick`` proves that the harness works and measures nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from benchmarks import figures
+from benchmarks.daemon import daemon
+from benchmarks.data import FULL, QUICK, Case, make
+from benchmarks.meter import Cost, PeerFailedError, run
+from benchmarks.peers import PEERS, Peer
+from benchmarks.results import FOLDER, US, Results, Row
+from benchmarks.server import NotBuiltError, Target, sink
+from ckptsyncd import __version__
+
+#: The one that comes with the program itself.
+QUICK_PEER = "boto3 upload_file"
+#: Only records are kept in memory: each round has names of its own.
+SMALL_ONLY = ("-s", "20000")
+
+#: The servers that stand in for a store: name, TLS, options of the sink, the cases tried there.
+SERVERS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("https", True, SMALL_ONLY, ("4g", "m16", "k64", "hf")),
+    ("http", False, SMALL_ONLY, ("4g", "m16", "k64")),
+    (
+        "https, 30 ms an answer, 90 MB/s a connection",
+        True,
+        (*SMALL_ONLY, "-d", "30", "-r", "90"),
+        ("1g", "k64"),
+    ),
+)
+
+
+def say(text: str) -> None:
+    """Tell how far it is."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def described() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the machine and the versions."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    machine = {
+        "cores": str(os.cpu_count()),
+        "processor": model,
+        "kernel": platform.release(),
+        "load before": f"{os.getloadavg()[0]:.1f}",
+    }
+    versions = {"ckptsyncd": __version__, "Python": platform.python_version()}
+    versions |= {peer.package: peer.version for peer in PEERS if peer.is_here and peer.version}
+    return machine, versions
+
+
+@contextmanager
+def target_of(work: Path, name: str, *, tls: bool, options: tuple[str, ...]) -> Iterator[Target]:
+    """Run one sink."""
+    with sink(work, name=name, tls=tls, options=options) as one:
+        yield one
+
+
+def rounds_of(
+    target: Target, case: Case, work: Path, peers: Sequence[Peer], rounds: int
+) -> Iterator[Row]:
+    """Measure one case: every uploader once, and again."""
+    source = make(case, work)
+    found: dict[str, list[Cost]] = {US: [], **{peer.name: [] for peer in peers}}
+    base = Path(tempfile.mkdtemp(dir=work, prefix="daemon-"))
+    with daemon(target, base) as ours:
+        for turn in range(rounds):
+            say(f"{target.name}, {case.title}: round {turn + 1} of {rounds}")
+            found[US].append(ours.measured(source))
+            for peer in peers:
+                found[peer.name] += measured(peer, target, source)
+    shutil.rmtree(base)
+    checks = {US: "CRC64", **{peer.name: peer.checks for peer in peers}}
+    for who, costs in found.items():
+        if costs:
+            yield Row(target.name, case.title, who, checks[who], tuple(costs))
+
+
+def measured(peer: Peer, target: Target, source: Path) -> list[Cost]:
+    """Run a peer once; one that fails is said to, and left out."""
+    command = peer.command(target, f"peer-{time.monotonic_ns()}", source)
+    try:
+        return [run(command, target.environment, target.pid)]
+    except PeerFailedError as error:
+        say(f"{peer.name} failed: {error}")
+        return []
+
+
+def measure(work: Path, *, quick: bool, rounds: int, only: str) -> Results:
+    """Measure everything and return it."""
+    machine, versions = described()
+    results = Results(dt.datetime.now(tz=dt.timezone.utc).date().isoformat(), machine, versions)
+    here = [peer for peer in PEERS if peer.is_here]
+    peers = [peer for peer in here if not quick or peer.name == QUICK_PEER]
+    missing = [peer.name for peer in PEERS if peer not in here]
+    if missing:
+        results.notes.append(f"not installed here: {', '.join(missing)}")
+    cases = {case.name: case for case in (QUICK if quick else FULL)}
+    for name, tls, options, wanted in SERVERS[: 1 if quick else None]:
+        if only and only not in name:
+            continue
+        with target_of(work, name, tls=tls, options=options) as target:
+            for case in (cases[one] for one in wanted if one in cases):
+                results.rows += rounds_of(target, case, work, peers, rounds)
+    results.figures += figures.all_of(work, quick=quick)
+    results.machine["load after"] = f"{os.getloadavg()[0]:.1f}"
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, write, and say where."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="try the harness; measures nothing")
+    parser.add_argument("--rounds", type=int, default=0, help="default: 5, and 1 with --quick")
+    parser.add_argument("--only", default="", help="only servers whose name contains this")
+    parser.add_argument("--work", type=Path, help="where data is made (default: a temporary one)")
+    parser.add_argument("--to", type=Path, default=FOLDER, help="where the results go")
+    options = parser.parse_args(arguments)
+    rounds = options.rounds or (1 if options.quick else 5)
+    with ExitStack() as stack:
+        work = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        work.mkdir(parents=True, exist_ok=True)
+        try:
+            results = measure(work, quick=options.quick, rounds=rounds, only=options.only)
+        except NotBuiltError as error:
+            say(f"nothing can be measured here: {error}")
+            return 2
+    sys.stdout.write(f"{results.save(options.to)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

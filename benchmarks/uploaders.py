@@ -1,0 +1,283 @@
+"""The SDKs' own ways to upload: ``python -m benchmarks.uploaders NAME ENDPOINT PREFIX DIR``.
+
+Each measures itself after its imports, since a daemon pays those once, and prints what it cost.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+from urllib.parse import urlsplit
+
+BUCKET = "bucket"
+MIB = 1024 * 1024
+Upload = Callable[[list[Path]], object]
+
+
+def boto3_client(**options: Any) -> Any:
+    """Return a client as boto3 makes it, for an endpoint with the bucket in its path."""
+    import boto3  # noqa: PLC0415 - each process loads what it measures
+    from botocore.config import Config  # noqa: PLC0415
+
+    s3 = {"addressing_style": "path", **options.pop("s3", {})}
+    return boto3.client("s3", endpoint_url=sys.argv[2], config=Config(s3=s3, **options))
+
+
+def boto3_as_it_comes(prefix: str) -> Upload:
+    """Upload by ``upload_file`` with its defaults: a CRC32 of each part, checked there."""
+    client = boto3_client()
+    return lambda files: [client.upload_file(str(f), BUCKET, f"{prefix}/{f.name}") for f in files]
+
+
+def boto3_crc64(prefix: str) -> Upload:
+    """Upload by ``upload_file`` with CRC64-NVME, in larger parts: checked there, few requests."""
+    from boto3.s3.transfer import TransferConfig  # noqa: PLC0415
+
+    client = boto3_client(s3={"payload_signing_enabled": False})
+    config = TransferConfig(
+        multipart_threshold=64 * MIB, multipart_chunksize=64 * MIB, max_concurrency=4
+    )
+    extra = {"ChecksumAlgorithm": "CRC64NVME"}
+    return lambda files: [
+        client.upload_file(str(f), BUCKET, f"{prefix}/{f.name}", ExtraArgs=extra, Config=config)
+        for f in files
+    ]
+
+
+def boto3_tuned(prefix: str) -> Upload:
+    """Upload by ``upload_file`` as fast as its settings make it: nothing is checked."""
+    from boto3.s3.transfer import TransferConfig  # noqa: PLC0415
+
+    client = boto3_client(
+        request_checksum_calculation="when_required", s3={"payload_signing_enabled": False}
+    )
+    config = TransferConfig(
+        multipart_threshold=64 * MIB, multipart_chunksize=64 * MIB, max_concurrency=4
+    )
+    return lambda files: [
+        client.upload_file(str(f), BUCKET, f"{prefix}/{f.name}", Config=config) for f in files
+    ]
+
+
+def obstore_with(prefix: str, *, signed: bool) -> Upload:
+    """Upload by obstore (Rust); it signs a SHA-256 of each part, or checks nothing."""
+    import asyncio  # noqa: PLC0415
+
+    from obstore import put_async  # noqa: PLC0415
+    from obstore.store import S3Store  # noqa: PLC0415
+
+    options: dict[str, Any] = {"allow_http": True, "timeout": "300s"}
+    if cert := os.environ.get("AWS_CA_BUNDLE"):
+        del cert
+        options["allow_invalid_certificates"] = True
+    store = S3Store(
+        BUCKET,
+        endpoint=sys.argv[2],
+        access_key_id="benchmark",
+        secret_access_key="benchmark",  # noqa: S106 - the sink checks none
+        region="us-east-1",
+        virtual_hosted_style_request=False,
+        client_options=options,
+        config={} if signed else {"unsigned_payload": True},
+    )
+
+    async def all_of(files: list[Path]) -> None:
+        turns = asyncio.Semaphore(4)
+
+        async def one(file: Path) -> None:
+            async with turns:
+                await put_async(store, f"{prefix}/{file.name}", file)
+
+        await asyncio.gather(*(one(file) for file in files))
+
+    return lambda files: asyncio.run(all_of(files))
+
+
+def obstore_as_it_comes(prefix: str) -> Upload:
+    """Upload with payloads signed."""
+    return obstore_with(prefix, signed=True)
+
+
+def obstore_unsigned(prefix: str) -> Upload:
+    """Upload with nothing checked."""
+    return obstore_with(prefix, signed=False)
+
+
+def awscrt_crc64(prefix: str) -> Upload:
+    """Upload by awscrt's S3Client with CRC64-NVME trailers: checked there."""
+    from awscrt import auth, io, s3  # noqa: PLC0415
+    from awscrt.http import HttpHeaders, HttpRequest  # noqa: PLC0415
+
+    where = urlsplit(sys.argv[2])
+    group = io.EventLoopGroup()
+    bootstrap = io.ClientBootstrap(group, io.DefaultHostResolver(group))
+    provider = auth.AwsCredentialsProvider.new_static("benchmark", "benchmark")
+    made: dict[str, Any] = {"tls_mode": s3.S3RequestTlsMode.DISABLED}
+    if where.scheme == "https":
+        trust = io.TlsContextOptions()
+        trust.override_default_trust_store_from_path(None, os.environ["AWS_CA_BUNDLE"])
+        connection = io.ClientTlsContext(trust).new_connection_options()
+        made = {"tls_mode": s3.S3RequestTlsMode.ENABLED, "tls_connection_options": connection}
+    client = s3.S3Client(
+        bootstrap=bootstrap,
+        region="us-east-1",
+        signing_config=s3.create_default_s3_signing_config(
+            region="us-east-1", credential_provider=provider
+        ),
+        part_size=8 * MIB,
+        **made,
+    )
+    sums = s3.S3ChecksumConfig(
+        algorithm=s3.S3ChecksumAlgorithm.CRC64NVME, location=s3.S3ChecksumLocation.TRAILER
+    )
+
+    def begin(file: Path) -> Any:
+        headers = HttpHeaders([("host", where.netloc), ("content-type", "binary/octet-stream")])
+        headers.add("content-length", str(file.stat().st_size))
+        request = HttpRequest("PUT", f"/{BUCKET}/{prefix}/{file.name}", headers)
+        kind = s3.S3RequestType.PUT_OBJECT
+        return client.make_request(
+            type=kind, request=request, send_filepath=str(file), checksum_config=sums
+        ).finished_future
+
+    def all_of(files: list[Path]) -> None:
+        for begun in [begin(file) for file in files]:
+            begun.result()
+
+    return all_of
+
+
+Range = tuple[Path, int, int]
+
+
+def raw(prefix: str) -> Upload:
+    """Read, sum and write in large steps on two connections: what no uploader can be below."""
+
+    def all_of(files: list[Path]) -> None:
+        work: SimpleQueue[Range] = SimpleQueue()
+        for file in files:
+            size = file.stat().st_size
+            for offset in range(0, size, 64 * MIB):
+                work.put((file, offset, min(64 * MIB, size - offset)))
+        threads = [threading.Thread(target=raw_worker, args=(prefix, work)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return all_of
+
+
+def raw_worker(prefix: str, work: SimpleQueue[Range]) -> None:
+    """Send ranges of files until there are none."""
+    connection, block = raw_connection(), memoryview(bytearray(MIB))
+    with suppress(Empty):
+        while True:
+            raw_send(connection, prefix, work.get_nowait(), block)
+
+
+def raw_connection() -> http.client.HTTPConnection:
+    """Connect to the endpoint."""
+    from benchmarks.server import trusting  # noqa: PLC0415
+
+    where = urlsplit(sys.argv[2])
+    if where.scheme == "https":
+        context = trusting(os.environ["AWS_CA_BUNDLE"])
+        return http.client.HTTPSConnection(where.hostname or "", where.port, context=context)
+    return http.client.HTTPConnection(where.hostname or "", where.port)
+
+
+def raw_send(
+    connection: http.client.HTTPConnection, prefix: str, one: Range, block: memoryview
+) -> None:
+    """Send one range of a file as an object, and sum it on the way."""
+    from awscrt import checksums  # noqa: PLC0415
+
+    file, offset, length = one
+    connection.putrequest("PUT", f"/{BUCKET}/{prefix}/{file.name}-{offset}")
+    connection.putheader("Content-Length", str(length))
+    connection.endheaders()
+    total, end = 0, offset + length
+    with file.open("rb", buffering=0) as source:
+        while offset < end:
+            step = block[: min(MIB, end - offset)]
+            offset += os.preadv(source.fileno(), [step], offset)
+            total = checksums.crc64nvme(step, total)
+            connection.send(step)
+    connection.getresponse().read()
+
+
+def azure_sdk(prefix: str) -> Upload:
+    """Upload by azure-storage-blob with four connections."""
+    from azure.storage.blob import ContainerClient  # noqa: PLC0415
+
+    container = ContainerClient.from_connection_string(sys.argv[2], BUCKET)
+
+    def all_of(files: list[Path]) -> None:
+        for file in files:
+            with file.open("rb") as data:
+                name = f"{prefix}/{file.name}"
+                container.upload_blob(name, data, overwrite=True, max_concurrency=4)
+
+    return all_of
+
+
+def gcs_sdk(prefix: str) -> Upload:
+    """Upload by google-cloud-storage: resumable, or whole where small, four files at once."""
+    from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415
+    from google.cloud import storage  # noqa: PLC0415
+
+    client = storage.Client(
+        project="p",
+        credentials=AnonymousCredentials(),
+        client_options={"api_endpoint": sys.argv[2]},
+    )
+    bucket = client.bucket(BUCKET)
+
+    def all_of(files: list[Path]) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            names = [(bucket.blob(f"{prefix}/{file.name}"), str(file)) for file in files]
+            list(pool.map(lambda pair: pair[0].upload_from_filename(pair[1]), names))
+
+    return all_of
+
+
+KINDS: dict[str, Callable[[str], Upload]] = {
+    "boto3": boto3_as_it_comes,
+    "boto3-crc64": boto3_crc64,
+    "boto3-tuned": boto3_tuned,
+    "obstore": obstore_as_it_comes,
+    "obstore-unsigned": obstore_unsigned,
+    "awscrt-crc64": awscrt_crc64,
+    "azure": azure_sdk,
+    "gcs": gcs_sdk,
+    "raw": raw,
+}
+
+
+def main() -> None:
+    """Upload one folder and print what that cost."""
+    name, prefix, folder = sys.argv[1], sys.argv[3], Path(sys.argv[4])
+    files = sorted(folder.iterdir())
+    upload = KINDS[name](prefix)
+    wall, cpu = time.perf_counter(), time.process_time()
+    upload(files)
+    cost = {
+        "wall_seconds": time.perf_counter() - wall,
+        "cpu_seconds": time.process_time() - cpu,
+    }
+    sys.stdout.write(json.dumps(cost) + "\n")
+
+
+if __name__ == "__main__":
+    main()
