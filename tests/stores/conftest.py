@@ -8,7 +8,9 @@ import pytest
 
 from tests import emulators, servers
 from tests.google import google
+from tests.proxy import Proxy, proxied
 from tests.servers import S3Server, command
+from tests.stores import azure_bench, gcs_bench
 
 
 @pytest.fixture(scope="session")
@@ -71,3 +73,47 @@ def s3rver_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server
         pytest.skip("needs 's3rver' (npm install --global s3rver)")
     with servers.s3rver(program, tmp_path_factory.mktemp("s3rver")) as server:
         yield server
+
+
+@pytest.fixture
+def azure_proxy(azurite_server: emulators.AzureServer) -> Iterator[Proxy]:
+    """Stand in front of Azurite."""
+    with proxied(*gcs_bench.address(azurite_server.endpoint)) as made:
+        yield made
+
+
+@pytest.fixture
+def azure_opened(
+    azure_proxy: Proxy, azurite_server: emulators.AzureServer
+) -> Iterator[azure_bench.Opened]:
+    """Open stores behind that proxy."""
+    with azure_bench.opening(azure_proxy, azurite_server) as opened:
+        yield opened
+
+
+@pytest.fixture
+def gcs_opened() -> Iterator[gcs_bench.Opened]:
+    """Open stores of Google's behind a proxy."""
+    with gcs_bench.opening() as opened:
+        yield opened
+
+
+@pytest.fixture
+def checking(gcp_emulator_server: emulators.GcsServer) -> Iterator[Proxy]:
+    """Stand in front of the emulator that compares checksums and resumes sessions."""
+    with proxied(*gcs_bench.address(gcp_emulator_server.endpoint)) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def documented(google_front: emulators.GcsServer) -> Iterator[Proxy]:
+    """Stand in front of what Google documents: parallel parts, moves, conditions."""
+    with proxied(*gcs_bench.address(google_front.endpoint)) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def trusting(fake_gcs_server: emulators.GcsServer) -> Iterator[Proxy]:
+    """Stand in front of the emulator that compares no checksum."""
+    with proxied(*gcs_bench.address(fake_gcs_server.endpoint)) as proxy:
+        yield proxy

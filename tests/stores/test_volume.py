@@ -84,3 +84,22 @@ def test_scraps_of_killed_processes_are_swept(tmp_path: Path) -> None:
     assert not old.exists()
     assert new.exists()
     assert (workroom / "somebody.else").exists()
+
+
+def test_what_a_kill_leaves_of_small_files_is_swept(tmp_path: Path) -> None:
+    """Nobody comes back to an object that was stored in one go: its directory goes when it is old.
+
+    One that is still written, and an upload in pieces that a restarted daemon goes on with, stay.
+    """
+    workroom = tmp_path / ".ckptsyncd/tmp"
+    VolumeStore(str(tmp_path)).put_small("a", b"1", None)
+    for name in ("old.1.whole", "busy.1.whole", "pieces.1"):
+        (workroom / name).mkdir()
+        for inside in ("data", "begun.json"):
+            (workroom / name / inside).write_bytes(b"x")
+            os.utime(workroom / name / inside, ns=(0, 0))
+        os.utime(workroom / name, ns=(0, 0))
+    os.utime(workroom / "busy.1.whole" / "data")
+    VolumeStore(str(tmp_path)).put_small("a", b"2", None)
+    left = sorted(path.name for path in workroom.iterdir() if path.is_dir())
+    assert left == ["busy.1.whole", "pieces.1"]

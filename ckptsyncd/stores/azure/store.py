@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -10,8 +9,6 @@ from ckptsyncd.checksum import crc64nvme as checksum_of
 from ckptsyncd.core.facts import (
     Begun,
     Condition,
-    IfAbsent,
-    IfMatches,
     Limits,
     ObjectFact,
     Piece,
@@ -34,6 +31,7 @@ from ckptsyncd.stores.checks import (
     in_order,
     not_adding_up,
 )
+from ckptsyncd.stores.conditions import Conditions, Tried
 from ckptsyncd.stores.memory import read_all
 
 #: Limits of the Blob service since its version 2019-12-12.
@@ -68,8 +66,10 @@ class AzureStore:
         self._root = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._wire = Wire(account, container, self._options)
         self._blobs = Blobs(self._wire, self._options)
-        self._findings: Findings | None = None
-        self._lock = threading.Lock()
+        self._tried = Tried(lambda: Probe(self._blobs, self._root).findings())
+        self._conditions = Conditions(
+            blobs.NO_CONDITION, blobs.IF_FREE, blobs.if_matches, self._version
+        )
         self._limits = Limits(
             min_piece_bytes=1,
             max_piece_bytes=MAX_PIECE_BYTES,
@@ -134,7 +134,9 @@ class AzureStore:
         data = read_all(body)
         total = check_sent(key, checksum_of(data), body)
         found = self._found()
-        condition = self._if_free(key, found.create_only) if create_only else blobs.NO_CONDITION
+        condition = blobs.NO_CONDITION
+        if create_only:
+            condition = self._conditions.free(key, honoured=found.create_only)
         label = Label(nonce, total, self._checked())
         version = self._blobs.put(
             self._root + key, data, label, declared_of(found.check, data), condition
@@ -145,7 +147,9 @@ class AzureStore:
         """Put a record and return its version."""
         self._check(key)
         found = self._found()
-        asked = self._condition(key, condition)
+        asked = self._conditions.asked(
+            key, condition, creates=found.create_only, matches=found.matches
+        )
         told = declared_of(found.check, data)
         version = self._blobs.put(self._root + key, bytes(data), None, told, asked)
         total = checksum_of(data)
@@ -192,7 +196,7 @@ class AzureStore:
 
     def describe(self) -> str:
         """Return the URL, the endpoint, and what the probe found if it was run."""
-        found = self._findings
+        found = self._tried.known
         said = found.in_words() if found else "not tried out yet"
         where = f"az://{self._wire.account}/{self._wire.container}/{self._root}"
         return f"{where} at {self._wire.endpoint}: {said}"
@@ -209,11 +213,10 @@ class AzureStore:
             raise Never(msg, hint="Azure drops such dots and turns the backslash round")
 
     def _found(self) -> Findings:
-        """Try the server out, once; everybody else waits. A failure is tried again next time."""
-        with self._lock:
-            if self._findings is None:
-                self._findings = Probe(self._blobs, self._root).findings()
-            return self._findings
+        return self._tried.found()
+
+    def _version(self, key: str) -> str:
+        return blobs.version_of(self._blobs.get(self._root + key).etag)
 
     def _checked(self) -> str:
         return self._found().check or "read back"
@@ -224,7 +227,7 @@ class AzureStore:
         name, found = self._root + key, self._found()
         condition = blobs.NO_CONDITION
         if create_only:
-            condition = self._if_free(key, found.commits_create_only)
+            condition = self._conditions.free(key, honoured=found.commits_create_only)
         version = self._blobs.commit(name, [block for block, _ in rows], label, condition)
         size = sum(length for _, length in rows)
         fact = ObjectFact(key, size, version, label.crc64nvme, label.nonce, label.checked)
@@ -261,30 +264,3 @@ class AzureStore:
             self._blobs.delete(self._root + fact.key, blobs.if_matches(fact.version))
         except Lost:
             return
-
-    def _if_free(self, key: str, honoured: bool) -> blobs.Condition:  # noqa: FBT001
-        """Return the condition; where the server ignores it, at least look first."""
-        if honoured:
-            return blobs.IF_FREE
-        try:
-            self._blobs.get(self._root + key)
-        except Missing:
-            return blobs.NO_CONDITION
-        msg = f"{key}: exists already"
-        raise Lost(msg)
-
-    def _condition(self, key: str, condition: Condition) -> blobs.Condition:
-        if isinstance(condition, IfAbsent):
-            return self._if_free(key, self._found().create_only)
-        if not isinstance(condition, IfMatches):
-            return blobs.NO_CONDITION
-        if self._found().matches:
-            return blobs.if_matches(condition.version)
-        try:
-            same = blobs.version_of(self._blobs.get(self._root + key).etag) == condition.version
-        except Missing:
-            same = False
-        if not same:
-            msg = f"{key}: is not at version {condition.version} any more"
-            raise Lost(msg)
-        return blobs.NO_CONDITION

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -10,8 +9,6 @@ from ckptsyncd.checksum import combined_crc32c
 from ckptsyncd.core.facts import (
     Begun,
     Condition,
-    IfAbsent,
-    IfMatches,
     Limits,
     ObjectFact,
     Piece,
@@ -19,7 +16,7 @@ from ckptsyncd.core.facts import (
 )
 from ckptsyncd.core.ports import Body
 from ckptsyncd.core.records.names import OURS
-from ckptsyncd.errors import Gone, Lost, Missing, Refused
+from ckptsyncd.errors import Gone, Missing, Refused
 from ckptsyncd.stores.checks import (
     adds_up,
     check_key,
@@ -29,6 +26,7 @@ from ckptsyncd.stores.checks import (
     in_order,
     not_adding_up,
 )
+from ckptsyncd.stores.conditions import Conditions, Tried
 from ckptsyncd.stores.gcs.objects import (
     IF_FREE,
     NO_CONDITION,
@@ -76,9 +74,9 @@ class GcsStore:
         self._objects = Objects(self._wire, self._options)
         self._parts = Parts(self._wire, self._options)
         self._sessions = Sessions(self._wire, self._objects)
-        self._findings: Findings | None = None
         self._may_label = True
-        self._lock = threading.Lock()
+        self._tried = Tried(self._try_out)
+        self._conditions = Conditions(NO_CONDITION, IF_FREE, _if_matches, self._version)
         room = MAX_NAME_BYTES - len(f"{self._root}{UPLOADS}/".encode()) - MAX_NONCE_BYTES
         self._limits = Limits(
             min_piece_bytes=1,
@@ -159,7 +157,9 @@ class GcsStore:
     def put_whole(self, key: str, body: Body, nonce: str, *, create_only: bool) -> ObjectFact:
         """Put a small file, read once to sum it and once to send it."""
         check_plan(self._limits, key, body.length, MAX_PIECE_BYTES)
-        condition = self._if_free(key, self._found().create_only) if create_only else NO_CONDITION
+        condition = NO_CONDITION
+        if create_only:
+            condition = self._conditions.free(key, honoured=self._found().create_only)
         passing = Passing(body).summed()
         total = check_sent(key, passing.crc64nvme, body)
         label = Label(nonce, total)
@@ -169,7 +169,10 @@ class GcsStore:
     def put_small(self, key: str, data: bytes, condition: Condition) -> str:
         """Put a record and return its generation."""
         check_key(key, self._limits)
-        asked = self._condition(key, condition)
+        found = self._found()
+        asked = self._conditions.asked(
+            key, condition, creates=found.create_only, matches=found.matches
+        )
         passing = Passing(BytesBody(data)).summed()
         return str(self._objects.insert(self._root + key, passing, None, asked)["generation"])
 
@@ -225,7 +228,7 @@ class GcsStore:
 
     def describe(self) -> str:
         """Return the URL, the endpoint, and what the probe found if it was run."""
-        found = self._findings
+        found = self._tried.known
         said = found.in_words() if found else "not tried out yet"
         unlabelled = "" if self._may_label else "; may not label objects, so they are read back"
         at = self._wire.endpoint
@@ -236,13 +239,14 @@ class GcsStore:
         self._wire.close()
 
     def _found(self) -> Findings:
-        """Try the server out, once; everybody else waits. A failure is tried again next time."""
-        with self._lock:
-            if self._findings is None:
-                resumable = self._options.resumable
-                probe = Probe(self._objects, self._parts, self._root, resumable=resumable)
-                self._findings = probe.findings()
-            return self._findings
+        return self._tried.found()
+
+    def _try_out(self) -> Findings:
+        resumable = self._options.resumable
+        return Probe(self._objects, self._parts, self._root, resumable=resumable).findings()
+
+    def _version(self, key: str) -> str:
+        return str(self._objects.get(self._root + key)["generation"])
 
     def _growing(self, key: str, nonce: str) -> str:
         return f"{self._root}{UPLOADS}{nonce}/{key}"
@@ -269,7 +273,7 @@ class GcsStore:
         name, to = self._growing(begun.key, begun.nonce), self._root + begun.key
         condition = NO_CONDITION
         if create_only:
-            condition = self._if_free(begun.key, found.moves_create_only)
+            condition = self._conditions.free(begun.key, honoured=found.moves_create_only)
         if not found.moves:
             moved = self._objects.rewrite(name, to, label, condition)
             self._objects.delete(name)
@@ -287,29 +291,6 @@ class GcsStore:
             return False
         return True
 
-    def _if_free(self, key: str, honoured: bool) -> dict[str, str]:  # noqa: FBT001
-        """Return the condition; where the server ignores it, at least look first."""
-        if honoured:
-            return IF_FREE
-        try:
-            self._objects.get(self._root + key)
-        except Missing:
-            return NO_CONDITION
-        msg = f"{key}: exists already"
-        raise Lost(msg)
 
-    def _condition(self, key: str, condition: Condition) -> dict[str, str]:
-        if isinstance(condition, IfAbsent):
-            return self._if_free(key, self._found().create_only)
-        if not isinstance(condition, IfMatches):
-            return NO_CONDITION
-        if self._found().matches:
-            return {"ifGenerationMatch": condition.version}
-        try:
-            same = str(self._objects.get(self._root + key)["generation"]) == condition.version
-        except Missing:
-            same = False
-        if not same:
-            msg = f"{key}: is not at version {condition.version} any more"
-            raise Lost(msg)
-        return NO_CONDITION
+def _if_matches(version: str) -> dict[str, str]:
+    return {"ifGenerationMatch": version}

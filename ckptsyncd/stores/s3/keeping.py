@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from secrets import token_hex
 
@@ -11,6 +10,7 @@ from ckptsyncd.core.ports import Body
 from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import Again, Gone, Missing
 from ckptsyncd.stores.checks import check_sent
+from ckptsyncd.stores.conditions import Tried
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.probe import Findings, Probe
 from ckptsyncd.stores.s3.reading import Reader
@@ -45,24 +45,22 @@ class Keeper:
         self._root = root
         self._options = options
         self._reader = reader
-        self._findings: Findings | None = None
         self._has_doubts = False
-        self._lock = threading.Lock()
+        self._tried = Tried(self._try_out)
 
     @property
     def findings(self) -> Findings | None:
         """What was found out so far."""
-        return self._findings
+        return self._tried.known
 
     def found(self) -> Findings:
         """Try the server out, once; everybody else waits. A failure is tried again next time."""
-        with self._lock:
-            if self._findings is None:
-                key = f"{self._root}{OURS}probe/{token_hex(8)}"
-                trust = self._options.trust_size
-                probe = Probe(self._wire, key, self.encryption(), trust_size=trust)
-                self._findings = probe.findings()
-            return self._findings
+        return self._tried.found()
+
+    def _try_out(self) -> Findings:
+        key = f"{self._root}{OURS}probe/{token_hex(8)}"
+        trust = self._options.trust_size
+        return Probe(self._wire, key, self.encryption(), trust_size=trust).findings()
 
     def piece_check(self) -> str:
         """Return how a piece is declared: not at all where the whole's checksum covers it.

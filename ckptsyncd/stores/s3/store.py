@@ -11,15 +11,13 @@ from urllib.parse import urlsplit
 from ckptsyncd.core.facts import (
     Begun,
     Condition,
-    IfAbsent,
-    IfMatches,
     Limits,
     ObjectFact,
     Piece,
     Receipt,
 )
 from ckptsyncd.core.ports import Body
-from ckptsyncd.errors import Again, Gone, Lost, Missing, Never
+from ckptsyncd.errors import Again, Gone, Missing, Never
 from ckptsyncd.stores.checks import (
     adds_up,
     check_key,
@@ -28,6 +26,7 @@ from ckptsyncd.stores.checks import (
     in_order,
     not_adding_up,
 )
+from ckptsyncd.stores.conditions import Conditions
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.s3.faults import CANNOT, status_of
 from ckptsyncd.stores.s3.keeping import Keeper
@@ -64,6 +63,10 @@ class S3Store:
         self._root = f"{prefix}/" if prefix else ""
         self._reader = Reader(self._wire, self._root, page_keys)
         self._keeper = Keeper(self._wire, self._root, self._options, self._reader)
+        if_free = {"IfNoneMatch": "*"}
+        self._conditions: Conditions[Params] = Conditions(
+            {}, if_free, self._matching, self._version
+        )
         self._limits = Limits(
             min_piece_bytes=MIN_PIECE_BYTES,
             max_piece_bytes=MAX_PIECE_BYTES,
@@ -127,7 +130,9 @@ class S3Store:
         if not adds_up(ordered, crc64nvme):
             self.abandon(begun)
             raise not_adding_up(begun.key)
-        condition = self._if_absent(begun.key, found.create_only_finish) if create_only else {}
+        condition: Params = {}
+        if create_only:
+            condition = self._conditions.free(begun.key, honoured=found.create_only_finish)
         if not ordered:  # S3 wants one part at least
             ordered = (self.put_piece(begun, Piece(0, 0, 0), BytesBody(b"")),)
         extra = {**(whole_params(crc64nvme) if found.whole_check else {}), **condition}
@@ -163,13 +168,17 @@ class S3Store:
         check_plan(self._limits, key, body.length, MAX_PIECE_BYTES)
         extra: Params = {"Metadata": {NONCE: nonce}, **self._keeper.extras()}
         if create_only:
-            extra |= self._if_absent(key, self._keeper.found().create_only_put)
+            extra |= self._conditions.free(key, honoured=self._keeper.found().create_only_put)
         return self._keeper.put(key, body, nonce, extra)
 
     def put_small(self, key: str, data: bytes, condition: Condition) -> str:
         """Put a record with its checksum; read back where the server checks nothing."""
         check_key(key, self._limits)
-        extra = {**self._keeper.encryption(), **self._condition(key, condition)}
+        found = self._keeper.found()
+        asked = self._conditions.asked(
+            key, condition, creates=found.create_only_put, matches=bool(found.matches)
+        )
+        extra = {**self._keeper.encryption(), **asked}
         return self._keeper.put(key, BytesBody(data), None, extra).version
 
     def get_small(self, key: str, most_bytes: int) -> tuple[bytes, str]:
@@ -275,34 +284,12 @@ class S3Store:
                 self._parts(begun)
             raise
 
-    def _if_absent(self, key: str, refuses: bool) -> Params:  # noqa: FBT001
-        """Return the condition; where the server ignores it, at least look first."""
-        if refuses:
-            return {"IfNoneMatch": "*"}
-        try:
-            self._reader.head(key)
-        except Missing:
-            return {}
-        msg = f"{key}: exists already"
-        raise Lost(msg)
+    def _matching(self, version: str) -> Params:
+        is_bare = self._keeper.found().matches == "bare"
+        return {"IfMatch": version.strip('"') if is_bare else version}
 
-    def _condition(self, key: str, condition: Condition) -> Params:
-        found = self._keeper.found()
-        if isinstance(condition, IfAbsent):
-            return self._if_absent(key, found.create_only_put)
-        if not isinstance(condition, IfMatches):
-            return {}
-        if found.matches:
-            version = condition.version
-            return {"IfMatch": version.strip('"') if found.matches == "bare" else version}
-        try:
-            same = self._reader.head(key).version == condition.version
-        except Missing:
-            same = False
-        if not same:
-            msg = f"{key}: is not at version {condition.version} any more"
-            raise Lost(msg)
-        return {}
+    def _version(self, key: str) -> str:
+        return self._reader.head(key).version
 
 
 def _part(receipt: Receipt) -> Params:
