@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ckptsyncd.core.facts import Limits
@@ -45,6 +45,20 @@ def test_a_chosen_size_fits_the_store(size: int, limits: Limits, wanted: int) ->
     assert chosen % limits.piece_multiple == 0
     assert limits.min_piece_bytes <= chosen <= limits.max_piece_bytes
     assert len(cut(size, chosen)) <= limits.max_pieces
+
+
+@given(st.integers(0, 5 * 2**40), st.integers(1, 5 * 2**30), st.floats(0, 1e11))
+@example(5 * 2**40, 1, 0.0)
+@example(5 * 2**40, 16 * 2**20, 0.0)
+@example(10_000 * 5 * 2**20 + 1, 5 * 2**20, 0.0)
+def test_files_up_to_five_tebibytes_fit_ten_thousand_parts(
+    size: int, wanted: int, per_second: float
+) -> None:
+    """As S3 wants them: parts of 5 MiB to 5 GiB, whatever is wanted and however fast it goes."""
+    s3 = Limits(5 * 2**20, 5 * 2**30, 10_000, 5 * 2**40)
+    chosen = piece_bytes(size, s3, wanted, per_second)
+    assert 5 * 2**20 <= chosen <= 5 * 2**30
+    assert -(-size // chosen) <= 10_000
 
 
 @pytest.mark.parametrize(
