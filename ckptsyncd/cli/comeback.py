@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from ckptsyncd.cli.arriving import Arriving
 from ckptsyncd.cli.bars import Bars
 from ckptsyncd.cli.restore import summary
 from ckptsyncd.core.words import printable
@@ -20,6 +21,7 @@ from ckptsyncd.edge.holder import this_process
 from ckptsyncd.edge.lock import lock_root
 from ckptsyncd.errors import NoCheckpoint
 from ckptsyncd.recover.comeback import come_back
+from ckptsyncd.report.systemd import Systemd
 from ckptsyncd.residence import guarded
 from ckptsyncd.settings import Settings
 from ckptsyncd.signals import held_stops, hold_stops
@@ -30,7 +32,8 @@ def restored_first(settings: Settings) -> None:
 
     Where nothing was ever committed it goes on: a fresh start is right. Raises AlreadyRunning,
     NothingVerifies (checkpoints exist and none is whole: the trainer must not start), and all that
-    a restore raises. A signal ends the process; what was fetched is kept for the next start.
+    a restore raises. A signal ends the process; what was fetched is kept for the next start. The
+    service manager is asked to wait as long as bytes arrive.
     After it, signals are held again.
     """
     for number in held_stops():
@@ -52,7 +55,7 @@ def restored_first(settings: Settings) -> None:
         with closing(bars):
             opened = store_at(settings.url, settings)
             store = guarded(opened, settings, os.environ, BootClock().now, lambda _error: None)
-            results = come_back(store, target, bars)
+            results = come_back(store, target, Arriving(bars, Systemd(os.environ)))
     except NoCheckpoint as error:
         click.echo(f"{error}: starting from scratch", err=True)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import signal
 import socket
 import urllib.error
@@ -137,6 +138,25 @@ def test_the_service_manager_is_told_all_its_life(
     until_heard("EXTEND_TIMEOUT_USEC=")
     until_heard("STOPPING=1")
     assert daemon.wait() == 0
+
+
+def test_a_restore_before_the_start_asks_for_time(
+    root: Path, durable: str, program: Start, manager: tuple[socket.socket, str]
+) -> None:
+    """A manager that would end a slow start hears of the restore before it hears READY."""
+    server, address = manager
+    first = program(root, durable).start()
+    trainer_checkpoint(root, 1)
+    first.until_safe("checkpoint-1")
+    first.kill()
+    shutil.rmtree(root)
+    program(root, durable, "--restore", env={"NOTIFY_SOCKET": address}).start()
+    heard = [server.recv(4096).decode()]
+    while heard[-1] != "READY=1":
+        heard.append(server.recv(4096).decode())
+    assert heard[0].startswith("EXTEND_TIMEOUT_USEC=")
+    assert any(text.startswith("STATUS=restoring: 100 %") for text in heard)
+    assert (root / "checkpoint-1").is_dir()
 
 
 def test_secrets_of_the_environment_are_not_logged(
