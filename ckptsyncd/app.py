@@ -23,7 +23,7 @@ from ckptsyncd.core.messages import (
     Reconfigured,
     RootLost,
     StopRequested,
-    TrainerEnded,
+    TrainerSeen,
 )
 from ckptsyncd.core.moves import Move
 from ckptsyncd.core.orders import BeginAnew
@@ -365,7 +365,7 @@ def run(
 
     def ended(code: int) -> None:
         codes.append(code)
-        for message in (TrainerEnded(), Overflowed(), StopRequested(float("inf"))):
+        for message in (TrainerSeen(is_alive=False), Overflowed(), StopRequested(float("inf"))):
             program.inbox.put(message)
 
     if os.getpid() == 1:

@@ -14,6 +14,7 @@ from ckptsyncd.core.messages import Message
 from ckptsyncd.core.orders import Acknowledge, KeepReport, RecallTrainer, TellTrainer
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.edge import report_file
+from ckptsyncd.edge.attendance import Attendance
 from ckptsyncd.edge.clock import Clock
 from ckptsyncd.edge.notices import Notices
 from ckptsyncd.edge.telling import Teller, Ways
@@ -93,6 +94,7 @@ class Notified:
     trainer: Trainer | None = None
     notices: Notices | None = None
     teller: Teller = field(init=False)
+    attendance: Attendance | None = None
 
     def __post_init__(self) -> None:
         """Prepare everything; nobody is listened to yet."""
@@ -113,6 +115,10 @@ class Notified:
         sources = sources_of(self.settings, self.environment)
         self.notices = Notices(sources, self.post, self.clock, random.SystemRandom().random)
         self.notices.start()
+        ways = ways_of(self.settings)
+        if ways.names_somebody:
+            self.attendance = Attendance(ways, self.post)
+            self.attendance.start()
 
     def wake(self) -> None:
         """Poll every source now: time has passed without us."""
@@ -123,6 +129,8 @@ class Notified:
         """Listen no more."""
         if self.notices is not None:
             self.notices.stop()
+        if self.attendance is not None:
+            self.attendance.stop()
 
     def _tell_child(self, number: int) -> bool:
         return self.trainer is not None and self.trainer.tell(number)

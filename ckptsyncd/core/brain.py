@@ -21,6 +21,7 @@ from ckptsyncd.core.messages import (
     Answer,
     Failed,
     Message,
+    MirrorEnded,
     Noticed,
     PinsWeighed,
     Probed,
@@ -32,7 +33,7 @@ from ckptsyncd.core.messages import (
     Report,
     SourceHeard,
     StopRequested,
-    TrainerEnded,
+    TrainerSeen,
     TrainerTold,
     Unpinned,
     UploadBegun,
@@ -71,8 +72,8 @@ class Brain:
     """``handle(message, now)`` is one turn; ``next_alarm()`` is when the next is due at the latest.
 
     ``random`` gives uniform numbers in [0, 1). ``recalled`` is what the ledger knew; ``lineages``
-    what the last restore into this watch root says of its series. ``has_trainer``: the program
-    started the trainer itself and waits for it. ``held_pins`` are what a former daemon left.
+    what the last restore into this watch root says of its series. ``has_trainer``: a trainer is
+    known to run, our own or one that the settings name. ``held_pins`` are a former daemon's.
     """
 
     policy: Policy
@@ -243,8 +244,8 @@ class Brain:
         elif isinstance(message, Pruned):
             self.editions.pruned(message.checkpoint, message.edition, notes)
             self.runs.forgot(message.checkpoint)
-        elif isinstance(message, PruneEnded):
-            self.tidy.pruned(message, now, notes)
+        elif isinstance(message, PruneEnded | MirrorEnded):
+            self.tidy.ended(message, now, notes)
         elif isinstance(message, Reconfigured):
             self._adopt(message.policy)
         elif isinstance(message, PinsWeighed):
@@ -264,8 +265,8 @@ class Brain:
             self.ending.stop(message.deadline_boot)
         elif isinstance(message, TrainerTold):
             self.drain.told_trainer(message.text, notes)
-        elif isinstance(message, TrainerEnded):
-            self.has_trainer = False
+        elif isinstance(message, TrainerSeen):
+            self.has_trainer = message.is_alive
 
     def _adopt(self, policy: Policy) -> None:
         """Follow other rules from now on, every part of the mind."""
@@ -379,7 +380,7 @@ class Brain:
         for manifest, listing in editions.committed:
             self.eyes.committed(manifest.checkpoint, listing)
             self.runs.saw_commit(manifest, notes, now.boot)
-            self.tidy.pruning.committed(now.boot)
+            self.tidy.committed(now.boot)
         for reason in editions.overtaken:
             self.runs.fence(reason, notes)
         editions.void, editions.refused, editions.committed = [], [], []

@@ -275,8 +275,10 @@ class StopRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainerEnded:
-    """The trainer that this program started has ended: nothing new is written any more."""
+class TrainerSeen:
+    """A trainer runs, our own or one that the settings name, or has ended: it writes no more."""
+
+    is_alive: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +327,21 @@ class PruneEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorEnded:
+    """The second destination was served: so many checkpoints came over, so many did not.
+
+    ``interrupted``: it gave way. ``error``: why something cannot come over.
+    """
+
+    number: int
+    copied: int = 0
+    bytes: int = 0
+    behind: int = 0
+    interrupted: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reconfigured:
     """Other rules hold from now on; number of hands and nodes are those of the start."""
 
@@ -367,12 +384,13 @@ Message = (
     | Withdrawn
     | SourceHeard
     | StopRequested
-    | TrainerEnded
+    | TrainerSeen
     | TrainerTold
     | CommitRequested
     | RootLost
     | Pruned
     | PruneEnded
+    | MirrorEnded
     | Reconfigured
     | Woken
 )

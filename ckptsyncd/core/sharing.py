@@ -18,7 +18,7 @@ from ckptsyncd.core.messages import (
     RootLost,
     SourceHeard,
     StopRequested,
-    TrainerEnded,
+    TrainerSeen,
     Withdrawn,
 )
 from ckptsyncd.core.moves import Said
@@ -27,7 +27,7 @@ from ckptsyncd.core.together.lease import Lease
 from ckptsyncd.core.turn import Turn
 
 #: What whoever begins anew has to be told again.
-LASTING = (Noticed, Withdrawn, SourceHeard, Polled, RootLost, TrainerEnded, StopRequested)
+LASTING = (Noticed, Withdrawn, SourceHeard, Polled, RootLost, TrainerSeen, StopRequested)
 #: So many of these are kept (guessed).
 MOST_KEPT = 200
 
@@ -42,8 +42,9 @@ class Turns:
 
     def keep(self, message: Message) -> None:
         """Keep what a later mind has to know."""
-        if isinstance(message, LASTING) and message not in self.kept:
-            self.kept = [*self.kept[1 - MOST_KEPT :], message]
+        if isinstance(message, LASTING):
+            others = [kept for kept in self.kept if kept != message]
+            self.kept = [*others[1 - MOST_KEPT :], message]
 
 
 @dataclass(slots=True)

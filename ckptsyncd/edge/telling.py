@@ -133,13 +133,18 @@ def _signalled(pid: int, number: int) -> str:
 def _from_file(path: Path, number: int) -> str:
     shown = printable(str(path))
     try:
-        with path.open("rb") as file:
-            text = file.read(_MOST_BYTES).decode("ascii", "replace").strip()
+        pid = pid_in(path)
     except OSError as error:
         return f"{shown} cannot be read ({error.strerror})"
-    if not (text.isascii() and text.isdecimal() and int(text) >= _FIRST_PID):
-        return f"{shown} names no process"
-    return _signalled(int(text), number)
+    return f"{shown} names no process" if pid is None else _signalled(pid, number)
+
+
+def pid_in(path: Path) -> int | None:
+    """Return the process that a file names, ``None`` where it names none; OSError: no file."""
+    with path.open("rb") as file:
+        text = file.read(_MOST_BYTES).decode("ascii", "replace").strip()
+    is_pid = text.isascii() and text.isdecimal() and int(text) >= _FIRST_PID
+    return int(text) if is_pid else None
 
 
 def named(name: str, proc: Path = Path("/proc")) -> Iterator[int]:

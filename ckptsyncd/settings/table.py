@@ -244,7 +244,9 @@ class Settings:
         "When the platform kills after SIGTERM (terminationGracePeriodSeconds), for "
         "'ckptsyncd check' to compare with stop_timeout.", '"90s"')
     linger_seconds: float = _setting(_RULES.linger_seconds, Duration(0.0, _DAY), NOTICE,
-        "After SIGTERM stay this long after the last change, within the stop timeout.")
+        "After SIGTERM stay this long after the last change, and as long as a file is open for "
+        "writing, a trainer runs that tell_pid, tell_pid_file or tell_process names, or a "
+        "done_file is missing; within the stop timeout.")
     exit_when_drained: bool = _setting(False, Switch(), NOTICE,
         "End the program once everything is safe after a notice.")
     take_over: bool = _setting(_RULES.take_over, Switch(), NOTICE,

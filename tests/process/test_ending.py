@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.process.conftest import Start
-from tests.process.program import command, until
+from tests.process.program import Program, command, until
 from tests.process.saving import MIB, by_rename, trainer_checkpoint
 from tests.proxy import Proxy
 from tests.servers import S3Server
@@ -23,6 +24,12 @@ import os
 os.replace(sys.argv[1] + "/ckpt.tmp", sys.argv[1] + "/ckpt.pt")
 sys.exit(int(sys.argv[2]))
 """
+
+
+def state(daemon: Program) -> str:
+    """Return the daemon's own state, empty where nobody answers."""
+    shown: str = (daemon.status() or {}).get("daemon", {}).get("state", "")
+    return shown
 
 
 def test_a_stop_waits_for_a_file_that_is_being_written(
@@ -43,6 +50,42 @@ def test_a_stop_waits_for_a_file_that_is_being_written(
         file.write(content[1000:])
     assert daemon.wait() == 0
     assert "model.safetensors" in command("list", durable).stdout
+
+
+def test_a_stop_waits_for_a_trainer_that_the_settings_name(
+    root: Path, durable: str, program: Start
+) -> None:
+    """SIGTERM is obeyed when the named trainer has ended, with what it saved last made safe."""
+    root.mkdir()
+    wait = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(wait, stdin=subprocess.PIPE) as trainer:
+        named = ("--tell-signal", "SIGUSR1", "--tell-pid", str(trainer.pid))
+        brief = ("--linger-seconds", "0.1", "--stop-timeout", "600s")
+        daemon = program(root, durable, *named, *brief).start()
+        daemon.signal()
+        until(lambda: state(daemon) in ("draining", "drained"), lambda: f"told\n{daemon.log}")
+        # Much later than the linger: it is still there.
+        trainer_checkpoint(root, 7)
+        daemon.until_safe("checkpoint-7")
+        trainer.kill()
+        assert daemon.wait() == 0
+
+
+def test_a_stop_waits_for_a_done_file(root: Path, durable: str, program: Start) -> None:
+    """SIGTERM is obeyed when the file is there by which the trainer says that it is done."""
+    root.mkdir()
+    patient = ("--linger-seconds", "0.1", "--quiet-seconds", "1h", "--stop-timeout", "600s")
+    daemon = program(root, durable, "--done-file", "DONE", *patient).start()
+    folder = root / "checkpoint_best"
+    folder.mkdir()
+    (folder / "weights.npy").write_bytes(b"w" * MIB)
+    until(lambda: ("checkpoint_best", 1) in daemon.states(), lambda: str(daemon.states()))
+    daemon.signal()
+    until(lambda: state(daemon) in ("draining", "drained"), lambda: f"told\n{daemon.log}")
+    (folder / "optimizer.npy").write_bytes(b"o" * MIB)
+    (folder / "DONE").touch()
+    assert daemon.wait() == 0
+    assert "checkpoint_best" in command("list", durable).stdout
 
 
 @pytest.mark.server

@@ -255,8 +255,17 @@ class Eyes:
         return tuple(looking.unit_view(unit) for unit in shown)
 
     def is_writing(self, since: float) -> bool:
-        """Return whether somebody holds a file open for writing, or an event came since then."""
-        return bool(self._gaze.held) or self._gaze.heard_at >= since
+        """Return whether somebody holds a file open for writing, or an event came since then.
+
+        Where trainers say by a file that a checkpoint is whole, also whether one lacks it that was
+        not there at the start.
+        """
+        gaze = self._gaze
+        if gaze.policy.done_file:
+            units = (gaze.census.units[name] for name in gaze.open)
+            if any(unit.members and not unit.is_found for unit in units):
+                return True
+        return bool(gaze.held) or gaze.heard_at >= since
 
     # How ----------------------------------------------------------------------------------------
 
