@@ -1,6 +1,7 @@
-"""The wiring of a prune in the daemon: the command's own work on a thread beside the hands.
+"""The wiring of what is done beside the hands: pruning, and serving a second destination.
 
-When and whether is decided by the mind; what goes, by ``core.rules.retention``.
+When and whether is decided by the mind; what goes, by ``core.rules.retention``. Each is the work of
+a command, on a thread of its own.
 """
 
 from __future__ import annotations
@@ -10,14 +11,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ckptsyncd.core.messages import Message, Pruned, PruneEnded
-from ckptsyncd.core.orders import HoldPrune, Prune
+from ckptsyncd.core.facts import Instant
+from ckptsyncd.core.messages import Message, MirrorEnded, Pruned, PruneEnded
+from ckptsyncd.core.orders import HoldMirror, HoldPrune, Mirror, Prune
 from ckptsyncd.core.ports import Store
-from ckptsyncd.errors import CkptsyncdError, NoCheckpoint
+from ckptsyncd.destination import store_at
+from ckptsyncd.errors import CkptsyncdError, NoCheckpoint, PolicyRefused
 from ckptsyncd.recover.catalog import Entry
+from ckptsyncd.recover.mirror import mirror
 from ckptsyncd.recover.patience import Pace
 from ckptsyncd.recover.prune import Pruned as Outcome
 from ckptsyncd.recover.prune import PruneRequest, tidy
+from ckptsyncd.residence import admitted
+from ckptsyncd.settings import Settings
+
+
+def second(
+    settings: Settings,
+    environment: Mapping[str, str],
+    now: Callable[[], Instant],
+    refused: Callable[[PolicyRefused], object],
+) -> Store | None:
+    """Return the second destination, under the same rules as the first; PolicyRefused."""
+    if not settings.also:
+        return None
+    return admitted(store_at(settings.also, settings), settings, environment, now, refused)
 
 
 @dataclass(slots=True)
@@ -26,11 +44,19 @@ class Tidied:
 
     store: Store
     post: Callable[[Message], None]
+    also: Store | None = None
+    nonce: str = ""
     stop: threading.Event = field(default_factory=threading.Event)
+    stop_mirror: threading.Event = field(default_factory=threading.Event)
 
     def doers(self) -> Mapping[type, Callable[[Any], object]]:
         """Return who carries out the mind's orders about a prune."""
-        return {Prune: self.begin, HoldPrune: self.hold}
+        return {
+            Prune: self.begin,
+            HoldPrune: self.hold,
+            Mirror: self.begin_mirror,
+            HoldMirror: self.hold_mirror,
+        }
 
     def begin(self, order: Prune) -> None:
         """Begin; what goes is posted as it goes, and the end."""
@@ -44,6 +70,35 @@ class Tidied:
         """Let it end before its next removal."""
         del order
         self.stop.set()
+
+    def begin_mirror(self, order: Mirror) -> None:
+        """Begin to serve the second destination; its end is posted."""
+        self.stop_mirror = threading.Event()
+        stop = self.stop_mirror
+        threading.Thread(
+            target=lambda: self.post(self._mirrored(order, stop)), name="mirror", daemon=True
+        ).start()
+
+    def hold_mirror(self, order: HoldMirror) -> None:
+        """Let it end before its next piece."""
+        del order
+        self.stop_mirror.set()
+
+    def _mirrored(self, order: Mirror, stop: threading.Event) -> MirrorEnded:
+        if self.also is None:
+            return MirrorEnded(order.number)
+        try:
+            done = mirror(self.store, self.also, f"{self.nonce}.{order.number}", Pace(stop=stop))
+        except CkptsyncdError as error:
+            return MirrorEnded(order.number, error=str(error), interrupted=stop.is_set())
+        return MirrorEnded(
+            order.number,
+            copied=len(done.copied),
+            bytes=done.bytes,
+            behind=done.behind + len(done.skipped),
+            interrupted=stop.is_set(),
+            error=f"{done.skipped[0].title}: {done.skipped[0].reason}" if done.skipped else "",
+        )
 
     def _done(self, order: Prune, stop: threading.Event) -> PruneEnded:
         request = PruneRequest(

@@ -53,7 +53,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "signals": {"edge"},
     "notified": {"core", "edge", "report", "settings", "sources"},
     "outward": {"core", "edge", "report", "settings"},
-    "tidied": {"core", "recover"},
+    "tidied": {"core", "destination", "recover", "residence", "settings"},
     "whereabouts": {"core", "report", "settings", "stores"},
     "demo": {"core", "client"},
     "app": {

@@ -35,7 +35,7 @@ class Crossing:
     def words(self, needed_bytes: int) -> list[str]:
         """Return it for people."""
         egress = _WORDS[self.distance]
-        amount = f"{size_words(needed_bytes)} " if self.distance != "none" else ""
+        amount = f"{size_words(needed_bytes)}, " if self.distance != "none" else ""
         return [f"from: {self.source}", f"to: {self.here}", f"egress: {amount}{egress}"]
 
 

@@ -342,7 +342,19 @@ class HoldPrune:
     """Let the prune that is under way end before its next removal."""
 
 
-TidyOrder = Prune | HoldPrune
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """Bring the second destination up to date."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoldMirror:
+    """Let that end before its next piece."""
+
+
+TidyOrder = Prune | HoldPrune | Mirror | HoldMirror
 
 
 @dataclass(frozen=True, slots=True)

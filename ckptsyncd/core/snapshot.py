@@ -70,6 +70,7 @@ class TidyView:
     """What was removed since the start, and the last verification; times are wall time.
 
     ``verified_at`` is ``None`` where none is known. ``prune_failing`` says why nothing goes.
+    ``also_behind``: what the second destination lacks, ``None`` where nobody knows.
     """
 
     pruned: int = 0
@@ -77,6 +78,9 @@ class TidyView:
     pruned_at: float | None = None
     prune_failing: str = ""
     local_bytes_removed: int = 0
+    also_copied: int = 0
+    also_behind: int | None = None
+    also_failing: str = ""
     verified_at: float | None = None
     verified_level: str = ""
     verified_whole: int = 0

@@ -80,6 +80,12 @@ def tidying(found: TidyView, now: float) -> Iterator[Line]:
             yield Line(f"{how}: {count_words(found.verified_whole, 'checkpoint')} whole", "dim")
     if found.pruned:
         yield Line(f"pruned since the start: {count_words(found.pruned, 'checkpoint')}", "dim")
+    if found.also_failing:
+        yield Line(f"the second destination fails: {found.also_failing}", "warn")
+    elif found.also_behind is not None:
+        lacks = count_words(found.also_behind, "checkpoint")
+        text = f"lacks {lacks}" if found.also_behind else "has everything that is safe"
+        yield Line(f"the second destination {text}", "warn" if found.also_behind else "dim")
     if found.prune_failing:
         yield Line(f"pruning fails: {found.prune_failing}", "warn")
 

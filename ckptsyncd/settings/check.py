@@ -21,7 +21,8 @@ SCHEMES = ("s3", "gs", "az", "file")
 def check(settings: Settings, said: Mapping[str, Said]) -> None:
     """Raise UsageError for what cannot work: missing, nested or unwritable places, node numbers."""
     _check_dir(settings, _where(said, "dir"))
-    _check_url(settings, _where(said, "url"))
+    _check_url(settings.url, _where(said, "url"))
+    _check_also(settings, said)
     _check_nesting(settings, said)
     _check_telling(settings, said)
     _check_keeping(settings, _where(said, "keep_every"))
@@ -79,8 +80,22 @@ def _check_dir(settings: Settings, where: str) -> None:
     raise UsageError(msg, hint=hint)
 
 
-def _check_url(settings: Settings, where: str) -> None:
-    url = settings.url
+def _check_also(settings: Settings, said: Mapping[str, Said]) -> None:
+    """Refuse a second destination that is none, or is the first."""
+    if not settings.also:
+        return
+    where = _where(said, "also")
+    _check_url(settings.also, where)
+    if settings.also.rstrip("/") == settings.url.rstrip("/"):
+        msg = f"{where}: the second destination is the first"
+        raise UsageError(msg, hint="name another bucket or volume")
+    place, root = directory_of(settings.also), os.path.realpath(settings.dir)
+    if place and _is_below(os.path.realpath(place), root):
+        msg = f"{where}: the second destination lies inside the watch root"
+        raise UsageError(msg, hint="keep the two apart, best on different disks")
+
+
+def _check_url(url: str, where: str) -> None:
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", url)
     hint = "such as s3://bucket/run, gs://bucket/run, az://account/container/run, file:///mnt/run"
     if not url:

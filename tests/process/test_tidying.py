@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from tests.process.conftest import Start
@@ -125,3 +126,29 @@ def test_a_copy_stays_while_the_store_has_no_other(
     save(again, 30)
     until(lambda: folders(root) == ["checkpoint-10", "checkpoint-30"], lambda: f"{folders(root)}")
     assert "local.kept" in again.log
+
+
+def test_a_second_destination_gets_what_is_safe(root: Path, durable: str, program: Start) -> None:
+    """Each checkpoint comes over after it is safe in the first, and restores from there alone."""
+    second = f"file://{root.parent}/second"
+    daemon = program(root, durable, "--also", second).start()
+    save(daemon, 10, 20)
+    both = ["checkpoint-10.1.json", "checkpoint-20.1.json"]
+    until(lambda: manifests(second) == both, lambda: f"they come over: {daemon.log[-1000:]}")
+    until(lambda: tidying(daemon)["also_behind"] == 0, lambda: f"told: {tidying(daemon)}")
+    assert daemon.stop() == 0
+    shutil.rmtree(durable[7:])
+    assert command("verify", second, "--level", "full").returncode == 0
+    back = root.parent / "back"
+    assert command("restore", second, str(back)).returncode == 0
+    assert (back / "checkpoint-20" / "trainer_state.json").exists()
+
+
+def test_the_rules_hold_for_the_second_too(root: Path, durable: str, program: Start) -> None:
+    """A second destination that may not lie there ends the program before anything is sent."""
+    root.mkdir()
+    options = ("--also", f"file://{root.parent}/second", "--country", "CA")
+    daemon = program(root, durable, *options)
+    daemon.begin()
+    assert daemon.wait() == 7
+    assert not Path(durable[7:]).exists()

@@ -84,6 +84,8 @@ class Policy:
     recheck_seconds: float = 600.0
     #: Local copies of safe checkpoints go while all on the disk hold more than this.
     local_bytes: int | None = None
+    #: There is a second destination.
+    has_also: bool = False
     #: Companions are uploaded at all.
     companions: bool = True
     #: This machine's number among those that write one checkpoint.

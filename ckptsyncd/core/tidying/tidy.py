@@ -11,12 +11,13 @@ from ckptsyncd.core.messages import (
     Answer,
     Discarded,
     KeysListed,
+    MirrorEnded,
     ObjectSeen,
     PruneEnded,
     RecordRead,
     Report,
 )
-from ckptsyncd.core.orders import Discard, HandOrder, HoldPrune, Prune
+from ckptsyncd.core.orders import Discard, HandOrder, TidyOrder
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.eyes import Eyes
 from ckptsyncd.core.sending.editions import Editions
@@ -24,6 +25,7 @@ from ckptsyncd.core.sending.runs import Runs
 from ckptsyncd.core.snapshot import TidyView
 from ckptsyncd.core.tidying import recheck, space
 from ckptsyncd.core.tidying.gone import Minders, gone
+from ckptsyncd.core.tidying.mirroring import Mirroring
 from ckptsyncd.core.tidying.pruning import Leisure, Pruning
 from ckptsyncd.core.tidying.recheck import Recheck
 from ckptsyncd.core.tidying.space import Space
@@ -40,27 +42,29 @@ class Tidy:
     runs: Runs
     may: bool = False
     pruning: Pruning = field(init=False)
+    mirroring: Mirroring = field(init=False)
     recheck: Recheck = field(init=False)
     space: Space = field(init=False)
 
     def __post_init__(self) -> None:
         """Set up the parts."""
-        self.pruning = Pruning(self.policy)
+        self.pruning, self.mirroring = Pruning(self.policy), Mirroring(self.policy)
         self.recheck = Recheck(self.policy, self.editions, self.runs)
         self.space = Space(self.policy, self.eyes, self.editions, self.runs)
 
     def adopt(self, policy: Policy) -> None:
         """Follow other rules from now on."""
         self.policy = self.pruning.policy = self.recheck.policy = self.space.policy = policy
+        self.mirroring.policy = policy
         self.space.kept.clear()
 
-    def consider(
-        self, now: float, seen: Circumstances, ending: Ending
-    ) -> Iterator[Prune | HoldPrune]:
-        """Take in how urgent everything else is, and yield what that means for a prune."""
+    def consider(self, now: float, seen: Circumstances, ending: Ending) -> Iterator[TidyOrder]:
+        """Take in how urgent everything else is, and yield what that means for the rest."""
         is_urgent = ending.is_hasty or ending.stop_at is not None
         self.may = seen.ready and not (is_urgent or seen.fenced)
-        yield from self.pruning.orders(now, Leisure(self.may, seen.in_progress))
+        leisure = Leisure(self.may, seen.in_progress)
+        yield from self.mirroring.orders(now, leisure)
+        yield from self.pruning.orders(now, leisure)
 
     def chores(self, now: float) -> Iterator[HandOrder]:
         """Yield what idle hands could ask the store."""
@@ -91,9 +95,17 @@ class Tidy:
             return False
         return True
 
-    def pruned(self, message: PruneEnded, now: Instant, notes: Notebook) -> None:
-        """Take in that a prune has ended."""
-        self.pruning.ended(message, now.boot, now.wall, notes)
+    def committed(self, now: float) -> None:
+        """Note that there is a newer commit."""
+        self.pruning.committed(now)
+        self.mirroring.committed(now)
+
+    def ended(self, message: PruneEnded | MirrorEnded, now: Instant, notes: Notebook) -> None:
+        """Take in that what was done beside the hands has ended."""
+        if isinstance(message, PruneEnded):
+            self.pruning.ended(message, now.boot, now.wall, notes)
+        else:
+            self.mirroring.ended(message, now.boot, notes)
 
     def view(self) -> TidyView:
         """Return what outsiders may know of it."""
@@ -104,6 +116,9 @@ class Tidy:
             pruned_at=pruning.ended_wall,
             prune_failing=pruning.failing,
             local_bytes_removed=self.space.freed_bytes,
+            also_copied=self.mirroring.copied,
+            also_behind=self.mirroring.behind if self.mirroring.is_wanted else None,
+            also_failing=self.mirroring.failing,
             verified_at=None if verified is None else verified.verified_at,
             verified_level="" if verified is None else verified.level,
             verified_whole=0 if verified is None else verified.whole,
@@ -112,4 +127,5 @@ class Tidy:
 
     def next_alarm(self, now: float) -> float:
         """Return when the next turn is due."""
-        return min(self.pruning.next_alarm(now), self.recheck.next_alarm())
+        parts = (self.pruning, self.mirroring)
+        return min(self.recheck.next_alarm(), *(part.next_alarm(now) for part in parts))
