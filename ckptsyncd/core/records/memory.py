@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ckptsyncd.core.facts import Begun, FileFact, Listing, Receipt
@@ -60,7 +60,7 @@ class SafeRow:
 
 @dataclass(slots=True)
 class EditionRow:
-    """An edition that was on its way when the last daemon ended."""
+    """An edition that was on its way when the last daemon ended; number 0: it had none yet."""
 
     settled: Settled
     number: int
@@ -155,6 +155,14 @@ def edition_row(save_id: str, number: int, settled: Settled) -> Remember:
         "folders": _facts(settled.listing.folders),
     }
     return Remember("edition", save_id, _text(value), durable=True)
+
+
+def settled_row(save_id: str, settled: Settled) -> Remember:
+    """Return the order to remember what settled, before it has a number and before it is pinned.
+
+    The links of a pin move ctimes: after a kill the same could not be judged again.
+    """
+    return replace(edition_row(save_id, 0, settled), durable=False)
 
 
 def intent_row(save_id: str, path: str, key: str, nonce: str) -> Remember:
@@ -316,7 +324,7 @@ def _take(recalled: Recalled, table: str, key: str, row: dict[str, Any]) -> None
     elif table == "garbage":
         recalled.garbage.append(_begun(row))
     elif table == "edition":
-        recalled.editions[key] = EditionRow(_settled(row), as_int(row, "number", 1))
+        recalled.editions[key] = EditionRow(_settled(row), as_int(row, "number", 0))
     else:
         _take_file(recalled.editions[key.split("/", 1)[0]], table, row)
 

@@ -74,6 +74,8 @@ class Editions:
         self.open[(edition.checkpoint, edition.save_id)] = edition
         edition.state = "writing"
         notes.moved(edition, "settled", f"whole: {settled.evidence}")
+        if edition.save_id not in self.recalled.editions:
+            notes.ledger.append(memory.settled_row(edition.save_id, settled))
         if self.policy.backlog == "newest" and not (settled.found or self.is_planned):
             for other, reason in list(outrun(self.open.values(), edition.series, now.boot)):
                 self._drop(other, notes, "superseded", reason)
@@ -134,9 +136,8 @@ class Editions:
 
     def _row(self, edition: Edition) -> EditionRow | None:
         row = self.recalled.editions.get(edition.save_id)
-        if row is None or row.settled.listing != edition.listing:
-            return None
-        return row
+        known = row is not None and row.number and row.settled.listing == edition.listing
+        return row if known else None
 
     def renumber(self, edition: Edition, notes: Notebook) -> None:
         """Take the next number: this one belongs to another save."""
@@ -360,6 +361,7 @@ class Editions:
             edition.rivals = self._rivals(edition)
             return
         edition.number = row.manifest.edition
+        notes.ledger.append(memory.forget_edition(edition.save_id))
         self._close(edition)
         notes.moved(edition, "safe", "committed before")
 
@@ -387,10 +389,7 @@ class Editions:
         self.leftovers.drop_strays(uploads, key, known, notes)
 
     def drop_recalled(self, awaited: set[str], notes: Notebook) -> None:
-        """Drop what a former daemon had begun for checkpoints that are not on this disk any more.
-
-        ``awaited`` are the checkpoints that may still settle.
-        """
+        """Drop what was begun for checkpoints that are gone and cannot settle (``awaited``)."""
         for save_id, row in list(self.recalled.editions.items()):
             checkpoint = row.settled.checkpoint
             if checkpoint in awaited or (checkpoint, save_id) in self.open:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
-import re
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +12,7 @@ from secrets import token_hex
 
 from ckptsyncd.errors import Never
 from ckptsyncd.stores.volume.faults import faults
+from ckptsyncd.stores.volume.scraps import sweep
 
 #: How file systems say that they cannot do something (vfat: EPERM for a link, NFS without its lock
 #: daemon: ENOLCK).
@@ -30,10 +28,6 @@ _NO = frozenset(
         errno.EXDEV,
     }
 )
-#: What a process that is killed in the middle of a record or of this trial leaves behind, and how
-#: old it is before nobody can be writing it any more (guessed: a record takes milliseconds).
-_SCRAP = re.compile(r"[0-9a-f]{16}\.record|probe\.[0-9a-f]{16}(\.\d)?")
-_SCRAP_NS = 3600 * 10**9
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -84,7 +78,7 @@ def try_out(path: str, folder: int) -> Findings:
                 writes_anywhere=_works(lambda: _write(descriptor)),
                 file_system=file_system_of(path),
             )
-            _sweep(folder, os.fstat(descriptor).st_mtime_ns)
+            sweep(folder, os.fstat(descriptor).st_mtime_ns)
         finally:
             os.close(descriptor)
             for left in (name, *others):
@@ -166,14 +160,3 @@ def _remove(folder: int, name: str) -> None:
         os.unlink(name, dir_fd=folder)
     except FileNotFoundError:
         return
-
-
-def _sweep(folder: int, now_ns: int) -> None:
-    """Remove the scraps of killed processes; ``now_ns`` is the file system's own clock."""
-    with os.scandir(folder) as entries:
-        scraps = [entry for entry in entries if _SCRAP.fullmatch(entry.name)]
-    for entry in scraps:
-        with contextlib.suppress(FileNotFoundError):  # another process sweeps as well
-            written = os.stat(entry.name, dir_fd=folder, follow_symlinks=False)
-            if now_ns - written.st_mtime_ns > _SCRAP_NS and stat.S_ISREG(written.st_mode):
-                os.unlink(entry.name, dir_fd=folder)

@@ -87,10 +87,7 @@ class VolumeStore:
 
     def begin(self, key: str, size: int, piece_bytes: int, nonce: str) -> Begun:
         """Begin an upload in the workroom; its token names it there."""
-        check_plan(self._limits, key, size, piece_bytes)
-        self._path(key)
-        self._tried()
-        return self._work.begin(key, size, piece_bytes, nonce)
+        return self._begin(key, size, piece_bytes, nonce, whole=False)
 
     def put_piece(self, begun: Begun, piece: Piece, body: Body) -> Receipt:
         """Write one piece in its place; it is on the medium when this returns."""
@@ -128,7 +125,7 @@ class VolumeStore:
 
     def put_whole(self, key: str, body: Body, nonce: str, *, create_only: bool) -> ObjectFact:
         """Store a small file as one object: begun, written and finished in one go."""
-        begun = self.begin(key, body.length, max(body.length, 1), nonce)
+        begun = self._begin(key, body.length, max(body.length, 1), nonce, whole=True)
         try:
             piece = Piece(0, 0, body.length)
             receipts = (self._pour(begun, piece, body, durable=False),) if body.length else ()
@@ -210,6 +207,12 @@ class VolumeStore:
                     findings = self._known or try_out(self._tree.path, workroom)
                 self._ready = (findings, Naming(self._tree, findings))
             return self._ready
+
+    def _begin(self, key: str, size: int, piece_bytes: int, nonce: str, *, whole: bool) -> Begun:
+        check_plan(self._limits, key, size, piece_bytes)
+        self._path(key)
+        self._tried()
+        return self._work.begin(key, size, piece_bytes, nonce, whole=whole)
 
     def _checked(self, findings: Findings) -> str:
         return "read back" if self._reads_back(findings) else "crc64nvme"

@@ -14,6 +14,7 @@ from ckptsyncd.core.records.names import quoted
 from ckptsyncd.errors import Gone, Missing
 from ckptsyncd.stores.volume.faults import faults
 from ckptsyncd.stores.volume.naming import Place
+from ckptsyncd.stores.volume.scraps import WHOLE
 from ckptsyncd.stores.volume.tree import WORKROOM, Tree, closing
 
 #: An upload's bytes, and what is known of it, in its directory.
@@ -36,9 +37,14 @@ class Workroom:
         """Work below this tree."""
         self._tree = tree
 
-    def begin(self, key: str, size: int, piece_bytes: int, nonce: str) -> Begun:
-        """Make an upload's directory, with a note of what it is and an empty file."""
-        token = f"{quoted(nonce)}.{token_hex(4)}"
+    def begin(
+        self, key: str, size: int, piece_bytes: int, nonce: str, *, whole: bool = False
+    ) -> Begun:
+        """Make an upload's directory, with a note of what it is and an empty file.
+
+        ``whole``: it is stored in one go. After a kill nobody comes back to it: it is a scrap.
+        """
+        token = f"{quoted(nonce)}.{token_hex(4)}{WHOLE if whole else ''}"
         note = {"key": key, "size": size, "piece_bytes": piece_bytes, "nonce": nonce}
         begun = Begun(key, token, nonce, size, piece_bytes)
         with self._tree.workroom() as workroom, faults(key, writes=True):
