@@ -298,3 +298,13 @@ class Stage:
     def reasons(self) -> dict[str, tuple[str, str]]:
         """Return state and reason of everything that is not whole."""
         return {view.checkpoint: (view.state, view.reason) for view in self.eyes.views()}
+
+
+def save(stage: Stage, folder: str, *names: str, size: int = 100) -> None:
+    """Write files into a directory, one after the other, 10 ms each."""
+    if folder not in stage.things:
+        stage.make(folder)
+    for name in names:
+        stage.open(f"{folder}/{name}", size)
+        stage.run(0.01)
+        stage.close(f"{folder}/{name}")
