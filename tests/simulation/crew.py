@@ -215,9 +215,9 @@ class CrewWorld(World):
         return [machine for machine in found if not machine.is_buried]
 
 
-def live_through(crew: Crew) -> CrewWorld:
-    """Live through a night; Violation says what went wrong."""
-    policy = Policy(
+def crew_policy(crew: Crew) -> Policy:
+    """Return the rules of every node."""
+    return Policy(
         quiet_seconds=1.0,
         ranks_quiet_seconds=2.0,
         whole_bytes=1000 if crew.seed % 2 else 8,
@@ -227,10 +227,14 @@ def live_through(crew: Crew) -> CrewWorld:
         incomplete_seconds=60.0,
         companions=False,
     )
+
+
+def live_through(crew: Crew) -> CrewWorld:
+    """Live through a night; Violation says what went wrong."""
     plan = Plan(
         crew.seed,
         crew.saves * SAVE_SECONDS,
-        policy,
+        crew_policy(crew),
         crew.limits,
         (),
         fault=crew.fault,

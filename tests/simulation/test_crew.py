@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.simulation.crew import Crew, live_through
+from ckptsyncd.core.records import names
+from tests.simulation.crew import Crew, CrewWorld, crew_policy, live_through
 from tests.simulation.hunt_crew import bad_nights
-from tests.simulation.plan import S3
+from tests.simulation.plan import S3, Plan
 
 #: Every one of these begins with other machines, weather and accidents.
 NIGHTS = 40
@@ -31,6 +34,30 @@ def test_many_nodes_commit_once(nodes: int) -> None:
 def test_a_machine_that_is_gone_is_named() -> None:
     """Without one of the nodes nothing is committed, and the others say which one is missing."""
     live_through(Crew(7, 5, 1, S3, dies=True))
+
+
+@pytest.mark.parametrize("nodes", [3, 20])
+def test_what_the_last_one_left_is_committed_by_another(nodes: int) -> None:
+    """A machine that vanishes for good between its part and the manifest does not keep it away."""
+    crew = Crew(3, nodes, 1, S3)
+    plan = Plan(3, 500.0, crew_policy(crew), S3, (), latency=0.1, overflows=1)
+    world = CrewWorld(plan, crew=crew)
+    world.is_calm = True
+    for node in range(nodes):
+        world.start(world.join(node))
+        world.at(world.now + 5.0 + 0.01 * node, partial(world.save, 1, node))
+    prefix = names.parts_prefix("run/checkpoint-10", 1)
+    there: list[int] = []
+    while len(there) < nodes:
+        world.run(world.now + 0.005)
+        parts = (names.parse_part_key(key, prefix) for key in world.calm_store.objects())
+        there += [node for node in parts if node is not None and node not in there]
+    assert not world.oracle.manifests
+    world.bury(world.of_node(there[-1]))
+    world.run(world.now + 100.0)
+    assert [manifest.checkpoint for manifest in world.oracle.manifests.values()] == [
+        "run/checkpoint-10"
+    ]
 
 
 def test_names_that_are_written_again_and_again_are_never_mixed() -> None:

@@ -100,6 +100,11 @@ def part_key(checkpoint: str, edition: int, node: int) -> str:
     return f"{parts_prefix(checkpoint, edition)}{node}.json"
 
 
+def committer_key(checkpoint: str, edition: int) -> str:
+    """Return where the first of many nodes says that it commits an edition."""
+    return f"{parts_prefix(checkpoint, edition)}committer.json"
+
+
 def parse_part_key(key: str, prefix: str) -> int | None:
     """Return the node whose part has this key, if it is one below the prefix."""
     text = key.removeprefix(prefix).removesuffix(".json")

@@ -266,6 +266,7 @@ TAKERS: dict[str, Callable[[Case, Any], None]] = {
     "list parts": replies.listed,
     "read part": replies.part_read,
     "confirm claim": replies.claim_confirmed,
+    "bid": replies.bid_won,
 }
 
 
@@ -305,6 +306,8 @@ def failed(case: Case, message: Failed, now: float) -> None:
         long = 10.0 if kind == "never" else 1.0
         until = now + long * editions.policy.parked_seconds
         editions.parked(edition, message.text, until, case.notes)
+    elif purpose == "bid" and unsure:
+        replies.bid_lost(case)
     elif purpose in ("claim", "seal", "part") and unsure:
         if message.errand.index == edition.number:
             _doubt(edition, purpose)

@@ -118,11 +118,10 @@ class Editions:
         if row is None and edition.save_id in self.recalled.editions:
             # The same sizes and times, and other files: nothing that was stored of them counts.
             self._forget_row(edition.save_id, notes)
-        if row is not None:
-            edition.number = row.number
-            edition.claimed = "doubt"
-        else:
-            edition.number = self.next_number(edition.checkpoint)
+        # Of several machines one claims it: the others ask first, and write nothing in vain.
+        is_asked = row is not None or self.policy.nodes > 1
+        edition.claimed = "doubt" if is_asked else edition.claimed
+        edition.number = self.next_number(edition.checkpoint) if row is None else row.number
         self.numbers[edition.checkpoint] = max(
             self.numbers.get(edition.checkpoint, 0), edition.number
         )

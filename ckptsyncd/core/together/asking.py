@@ -6,6 +6,7 @@ later, and whoever comes last finds the list full at its first question and comm
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -101,6 +102,10 @@ def _questions(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
             if node not in joint.parts:
                 key = names.part_key(edition.checkpoint, number, node)
                 yield GetSmall(errand(edition, "read part", str(node), number), key)
+    elif joint.bids:
+        key = names.committer_key(edition.checkpoint, number)
+        data = json.dumps({"nonce": scene.nonce, "node": scene.policy.node}).encode()
+        yield PutSmall(errand(edition, "bid", index=number), key, data, create_only(scene.limits))
     elif joint.seeks:
         key = names.manifest_key(edition.checkpoint, number)
         yield GetSmall(errand(edition, "seek manifest", index=number), key)

@@ -22,9 +22,10 @@ class Joint:
     nobody newer is on this node, as far as the store knew when all our files were stored.
     ``here`` are the nodes whose parts were listed, ``parts`` those that were read, ``whole`` what
     they make together; ``confirmed_at``: the claim still stood then, and nobody had pruned it.
-    ``seeks``: the next question is for the manifest, else for the list. ``reads``: the others'
-    parts are to be read, for we commit. ``due`` is when to ask again and ``since`` when our part
-    was there (boot seconds); ``reason`` says what is waited for.
+    ``seeks``: the next question is for the manifest, else for the list. ``bids``: we would commit,
+    if nobody else has said so. ``reads``: the others' parts are to be read, for we commit. ``due``
+    is when to ask again and ``since`` when our part was there (boot seconds); ``reason`` says what
+    is waited for.
     """
 
     save_id: str = ""
@@ -38,6 +39,7 @@ class Joint:
     confirmed_at: float = float("-inf")
     seeks: bool = False
     reads: bool = False
+    bids: bool = False
     asks: int = 0
     was_whole: bool = False
     due: float = float("-inf")

@@ -14,9 +14,12 @@ LAST_SECONDS = 30.0
 #: The longest against a deadline (guessed).
 HASTY_SECONDS = 2.0
 #: Nodes that see the last part at the same moment begin to read so far apart, for each node there
-#: is, and this far in all at most (guessed: a part is read in 20 ms).
+#: is (guessed: a part is read in 20 ms).
 TURN_SECONDS = 0.02
-MOST_TURN_SECONDS = 5.0
+#: Of more nodes than these the first to say so commits: each that did would read all parts.
+FEW_NODES = 16
+#: So long for each node whoever commits is waited for before another one does (guessed).
+COMMIT_SECONDS = 0.05
 #: The hint to the latest is moved by whoever commits; the others look after it so much later, each
 #: at another moment (guessed).
 LATEST_SECONDS = 10.0
@@ -37,7 +40,12 @@ def pause(asks: int, nonce: str, *, hasty: bool) -> float:
 def turn_delay(node: int, nodes: int, save_id: str) -> float:
     """Return how long after the last part a node begins to read: each at its place in a row."""
     place = (node + int(spread(save_id) * nodes)) % nodes
-    return place / nodes * min(nodes * TURN_SECONDS, MOST_TURN_SECONDS)
+    return place * TURN_SECONDS
+
+
+def commit_patience(nodes: int, nonce: str) -> float:
+    """Return how long whoever commits is waited for at least, each node for another time."""
+    return nodes * COMMIT_SECONDS * (1.0 + spread(nonce, nodes))
 
 
 def latest_delay(node: int, nonce: str) -> float:

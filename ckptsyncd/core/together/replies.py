@@ -18,7 +18,7 @@ from ckptsyncd.core.together.asking import frame_of
 from ckptsyncd.core.together.joint import INCOMPLETE
 from ckptsyncd.core.together.merging import Lacks, Refused, merged, nodes_words
 from ckptsyncd.core.together.part import Part
-from ckptsyncd.core.together.patience import pause, turn_delay
+from ckptsyncd.core.together.patience import FEW_NODES, commit_patience, pause, turn_delay
 from ckptsyncd.core.together.saves import is_same_save, mark_of
 from ckptsyncd.errors import CkptsyncdError
 
@@ -155,23 +155,48 @@ def listed(case: Case, message: KeysListed) -> None:
     if lacking:
         joint.was_whole = False
         _wait(case, f"waiting for {nodes_words(lacking)}")
+    elif joint.asks == 0 and policy.nodes > FEW_NODES:
+        joint.bids = True
     elif joint.asks == 0 or joint.was_whole:
-        joint.reads = True
-        joint.parts = {} if joint.mine is None else {policy.node: joint.mine}
+        _read_parts(case)
         if joint.asks == 0:
             delay = turn_delay(policy.node, policy.nodes, joint.save_id)
             joint.due = case.scene.now.boot + delay
     else:
-        # Whoever came last commits; if it has vanished, we do so after one more question.
-        joint.was_whole = True
-        _wait(case, "all parts are there, the manifest is not")
+        _trust(case)
 
 
-def _wait(case: Case, reason: str) -> None:
+def _read_parts(case: Case) -> None:
+    joint = case.edition.joint
+    joint.reads, joint.bids = True, False
+    joint.parts = {} if joint.mine is None else {case.scene.policy.node: joint.mine}
+
+
+def _trust(case: Case) -> None:
+    """Wait for whoever came last to commit; where it vanished we do so after one more question."""
+    case.edition.joint.was_whole = True
+    patience = commit_patience(case.scene.policy.nodes, case.scene.nonce)
+    _wait(case, "all parts are there, the manifest is not", patience)
+
+
+def bid_won(case: Case, message: RecordPut) -> None:
+    """Take in that we are the first to say that we commit."""
+    if message.errand.index == case.edition.number and case.edition.joint.bids:
+        _read_parts(case)
+
+
+def bid_lost(case: Case) -> None:
+    """Take in that another node said so, or that we do not know whether we did."""
+    if case.edition.joint.bids:
+        _trust(case)
+
+
+def _wait(case: Case, reason: str, least_seconds: float = 0.0) -> None:
     edition, joint, scene = case.edition, case.edition.joint, case.scene
     joint.asks += 1
-    joint.seeks, joint.reads = True, False
-    joint.due = scene.now.boot + pause(joint.asks - 1, scene.nonce, hasty=scene.hasty)
+    joint.seeks, joint.reads, joint.bids = True, False, False
+    wait = pause(joint.asks - 1, scene.nonce, hasty=scene.hasty)
+    joint.due = scene.now.boot + max(wait, least_seconds)
     long = scene.now.boot - joint.since >= scene.policy.incomplete_seconds
     text = f"{INCOMPLETE}{reason}" if long else reason
     if long and not joint.is_incomplete:
