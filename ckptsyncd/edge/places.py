@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import os
 import stat
@@ -23,13 +24,17 @@ def candidates(root: str) -> tuple[str, ...]:
     inside = f"{root}/{OURS}/pins"
     parent, name = os.path.split(root)
     try:
-        near = Path(parent).stat().st_dev == Path(root).stat().st_dev
+        near = os.stat(parent).st_dev == os.stat(root).st_dev  # noqa: PTH116 - for every file
     except OSError:  # the root is not there now: whatever was pinned beside it is still found
         near = True
     if not (name and near and os.access(parent, os.W_OK | os.X_OK)):
         return (inside,)
-    tag = hashlib.sha256(os.fsencode(root)).hexdigest()[:8]
-    return (f"{parent}/{OURS}/pins/{name}-{tag}", inside)
+    return (f"{parent}/{OURS}/pins/{name}-{_tag(root)}", inside)
+
+
+@functools.lru_cache(maxsize=16)
+def _tag(root: str) -> str:
+    return hashlib.sha256(os.fsencode(root)).hexdigest()[:8]
 
 
 def make(directory: str, root: str) -> None:

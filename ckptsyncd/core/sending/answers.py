@@ -172,11 +172,13 @@ def _stored(case: Case, message: ObjectStored) -> None:
         waiting.key = key_for(case.edition, waiting.fact.path, case.scene, waiting.salts)
         case.notes.said("file.wrong", ("path", waiting.fact.path), ("text", wrong))
     else:
-        _remember_stored(case.edition, message.errand.path, case.notes)
+        begun = waiting.begun is not None or waiting.has_stray
+        _remember_stored(case.edition, message.errand.path, case.notes, begun=begun)
 
 
-def _remember_stored(edition: Edition, path: str, notes: Notebook) -> None:
-    notes.ledger.append(memory.forget_upload(edition.save_id, path))
+def _remember_stored(edition: Edition, path: str, notes: Notebook, *, begun: bool = True) -> None:
+    if begun:  # what went out in one request left no rows: thousands of small files do
+        notes.ledger.append(memory.forget_upload(edition.save_id, path))
     notes.ledger.append(memory.object_row(edition.save_id, edition.stored[path]))
 
 
