@@ -32,6 +32,7 @@ ABSENT_WHEN_CALM = {
     "ckptsyncd_credentials_expiry_timestamp_seconds",
     "ckptsyncd_drain_bytes",
     "ckptsyncd_drain_lost_bytes",
+    "ckptsyncd_estimated_cost_total",
     "ckptsyncd_notice_deadline_timestamp_seconds",
     "ckptsyncd_slowed_to_hands",
     "ckptsyncd_store_failing_since_timestamp_seconds",
