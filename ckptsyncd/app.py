@@ -69,7 +69,7 @@ from ckptsyncd.residence import admitted
 from ckptsyncd.settings import Reload, Settings, reloaded
 from ckptsyncd.signals import obey_signals
 from ckptsyncd.stores.counted import CountedStore
-from ckptsyncd.tidied import Tidied
+from ckptsyncd.tidied import Tidied, second
 from ckptsyncd.whereabouts import told_of_store, usage_of
 
 #: At the end the last words get so long to leave for webhook and trackers (guessed: a round trip).
@@ -120,9 +120,9 @@ class Program:
         settings = self.settings
         ignore_sigio()
         self.started_at = self.clock.now().wall
-        store = store_at(settings.url, settings)
-        store = admitted(store, settings, os.environ, self.clock.now, self._refused)
-        self.store = CountedStore(store, ticks)
+        rules = (settings, os.environ, self.clock.now, self._refused)
+        self.store = CountedStore(admitted(store_at(settings.url, settings), *rules), ticks)
+        also = second(*rules)
         self.locks = lock_root(
             this_process(
                 socket=settings.socket,
@@ -146,12 +146,11 @@ class Program:
         scribe = Scribe(self.ledger)
         taps = self._taps()
         self.loop = Loop(brain, self.clock, self.inbox, hands, self.scanner, scribe, taps)
-        doers = {**self.notified.doers(), **Tidied(self.store, self.inbox.put).doers()}
-        self.loop.doers = {**doers, BeginAnew: self._begin_anew}
+        tidied = Tidied(self.store, self.inbox.put, also, brain.who.nonce)
+        self.loop.doers = {**self.notified.doers(), **tidied.doers(), BeginAnew: self._begin_anew}
         self.loop.overslept = self.notified.wake
         if self.ledger.opened:
-            now = self.clock.now()
-            self.logs.say("warning", "ledger.damaged", now, text=self.ledger.opened)
+            self.logs.say("warning", "ledger.damaged", self.clock.now(), text=self.ledger.opened)
         if self.doubt:
             self.logs.say("warning", "restored.unreadable", self.clock.now(), text=self.doubt)
 

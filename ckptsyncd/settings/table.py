@@ -100,6 +100,9 @@ class Settings:
     url: str = _setting("", Text("a URL: s3://, gs://, az:// or file://"), WHERE,
         "Destination, such as s3://bucket/run or file:///mnt/volume/run.",
         '"s3://bucket/run"', positional=True)
+    also: str = _setting("", Text("a URL: s3://, gs://, az:// or file://"), WHERE,
+        "Second destination: gets every checkpoint once it is safe in the first, read back from "
+        "there. Store options hold for both.", '"gs://other-bucket/run"')
     restore: bool = _setting(False, Switch(), WHERE,
         "Where the watch root holds no checkpoint, 'run' restores before it watches.")
     exclude: tuple[str, ...] = _setting((), Many(Text("a glob below the watch root")), WHERE,
@@ -373,7 +376,7 @@ class Settings:
         names = {field.name for field in dataclasses.fields(self)}
         shared = [field.name for field in dataclasses.fields(Policy) if field.name in names]
         said = {name: value for name in shared if (value := getattr(self, name)) is not None}
-        return Policy(**said, retention=retention_of(self))
+        return Policy(**said, retention=retention_of(self), has_also=bool(self.also))
 
 
 DEFINITIONS: tuple[Definition, ...] = tuple(
