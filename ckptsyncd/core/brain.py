@@ -99,7 +99,6 @@ class Brain:
     drain: Drain = field(init=False)
     foreman: Foreman = field(init=False)
     crowding: Crowding = field(init=False)
-    description: str = ""
     pace: int | None = None
     last_event_at: float = 0.0
     pieces_stored: int = 0
@@ -304,7 +303,8 @@ class Brain:
         if self.tidy.hear(message, now, notes):
             return
         if isinstance(message, Probed):
-            self.wishes.limits, self.description = message.limits, message.description
+            self.wishes.limits = message.limits
+            self.trouble.clock_ahead = message.clock_ahead_seconds or 0.0
             self.ending.refused = unfit(self.policy, message.limits)
             self.editions.leftovers.store_can(message.limits, notes)
         elif (

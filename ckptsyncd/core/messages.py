@@ -133,6 +133,7 @@ class Probed:
     errand: Errand
     limits: Limits
     description: str
+    clock_ahead_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,15 @@ class Expiring(Protocol):
         ...
 
 
+@runtime_checkable
+class Timed(Protocol):
+    """A store that has heard its server's clock."""
+
+    def clock_ahead_seconds(self) -> float | None:
+        """Return how far this machine's clock is ahead; asks nothing. ``None``: not heard yet."""
+        ...
+
+
 class Situation(Protocol):
     """What a store's bucket says about itself. Every method asks it once; raises StoreErrors."""
 

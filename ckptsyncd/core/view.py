@@ -61,6 +61,8 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
 def _warnings(brain: Brain) -> Iterator[str]:
     yield from brain.eyes.warnings()
     yield from brain.runs.warnings.values()
+    if brain.trouble.clock_warning:
+        yield brain.trouble.clock_warning
     if brain.crowding.warning:
         yield brain.crowding.warning
 

@@ -16,7 +16,7 @@ from ckptsyncd.checksum import combined
 from ckptsyncd.core import messages, orders
 from ckptsyncd.core.messages import Answer, Failed
 from ckptsyncd.core.orders import HandOrder
-from ckptsyncd.core.ports import Disk, Store
+from ckptsyncd.core.ports import Disk, Store, Timed
 from ckptsyncd.core.records.documents import MAX_RECORD_BYTES
 from ckptsyncd.core.records.manifest import MAX_MANIFEST_BYTES
 from ckptsyncd.edge.pace import Pace, PacedDisk
@@ -56,7 +56,9 @@ def obey(order: HandOrder, store: Store, disk: Source, seconds: Seconds) -> Answ
 
 
 def _probe(order: orders.Probe, store: Store, *_: object) -> Answer:
-    return messages.Probed(order.errand, store.limits, store.describe())
+    limits = store.limits
+    ahead = store.clock_ahead_seconds() if isinstance(store, Timed) else None
+    return messages.Probed(order.errand, limits, store.describe(), ahead)
 
 
 def _begin(order: orders.Begin, store: Store, *_: object) -> Answer:

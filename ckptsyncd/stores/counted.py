@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from ckptsyncd.core.facts import Begun, Condition, Limits, ObjectFact, Piece, Receipt
-from ckptsyncd.core.ports import Body, Store
+from ckptsyncd.core.ports import Body, Store, Timed
 from ckptsyncd.core.snapshot import StoreCalls
 from ckptsyncd.errors import StoreError
 
@@ -171,6 +171,11 @@ class CountedStore:
         """Remove an object."""
         with self._counted("delete"):
             self.inner.delete(key)
+
+    def clock_ahead_seconds(self) -> float | None:
+        """Return how far our clock is ahead, where the store behind has heard its server's."""
+        inner = self.inner
+        return inner.clock_ahead_seconds() if isinstance(inner, Timed) else None
 
     def describe(self) -> str:
         """Return what the store behind says of itself."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from ckptsyncd.core.facts import Begun, Condition, Limits, ObjectFact, Piece, Receipt
-from ckptsyncd.core.ports import Body, Expiring, Situated, Situation, Store
+from ckptsyncd.core.ports import Body, Expiring, Situated, Situation, Store, Timed
 from ckptsyncd.core.rules.bucket import Location
 from ckptsyncd.errors import Again, Never, PolicyRefused
 
@@ -140,6 +140,11 @@ class GuardedStore:
             msg = "the store behind does not tell where it lies"
             raise Never(msg)
         return self.inner.situation()
+
+    def clock_ahead_seconds(self) -> float | None:
+        """Return how far our clock is ahead, where the store behind has heard its server's."""
+        inner = self.inner
+        return inner.clock_ahead_seconds() if isinstance(inner, Timed) else None
 
     def credentials_expire_at(self) -> float | None:
         """Return when the credentials end, where the store behind knows."""

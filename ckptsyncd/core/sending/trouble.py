@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 from ckptsyncd.core.messages import Failed
 from ckptsyncd.core.moves import Complained, Recovered
 from ckptsyncd.core.turn import Notebook
+from ckptsyncd.core.words import duration_words
 
 #: A single pass gives up after so many failures in a row before the store ever answered (guessed:
 #: with the first pauses of ``retry`` that is some 15 s).
 HOPELESS_FAILURES = 6
+
+
+#: A clock that is so far off is worth a word; stores refuse what is signed 15 minutes off.
+CLOCK_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -26,11 +31,21 @@ class Trouble:
     text: str = ""
     kind: str = ""
     counts: dict[str, int] = field(default_factory=dict)
+    clock_ahead: float = 0.0
 
     @property
     def is_hopeless(self) -> bool:
         """Whether a store that never answered probably never will."""
         return self.in_a_row >= HOPELESS_FAILURES
+
+    @property
+    def clock_warning(self) -> str:
+        """Say that this machine's clock is not the store's, if it is far enough from it."""
+        off = abs(self.clock_ahead)
+        if off < CLOCK_SECONDS:
+            return ""
+        way = "ahead of" if self.clock_ahead > 0 else "behind"
+        return f"this machine's clock is {duration_words(off)} {way} the store's; set it"
 
     def failed(self, message: Failed, wall: float, notes: Notebook) -> None:
         """Take in one more failure."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from ckptsyncd.core.rules.bucket import BucketRule, Location
 from ckptsyncd.errors import Never
 from ckptsyncd.stores.azure.wire import Wire
+from ckptsyncd.stores.clocks import wall_of
 from ckptsyncd.stores.verdicts import Asked
 
 
@@ -38,10 +38,7 @@ class AzureSituation:
         self._wire.ask(
             asked, lambda client: client.get_container_properties(raw_response_hook=heard)
         )
-        try:
-            return parsedate_to_datetime(dates[-1]).timestamp()
-        except (IndexError, ValueError):
-            return None
+        return wall_of(dates[-1]) if dates else None
 
     def endpoint(self) -> str:
         """Return the address to which requests go."""

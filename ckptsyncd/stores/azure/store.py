@@ -94,6 +94,10 @@ class AzureStore:
         """Return when the SAS token ends; ``None`` for all other credentials."""
         return self._wire.credentials_expire_at()
 
+    def clock_ahead_seconds(self) -> float | None:
+        """Return how far our clock is ahead of the last answer's."""
+        return self._wire.clock.ahead_seconds
+
     def begin(self, key: str, size: int, piece_bytes: int, nonce: str) -> Begun:
         """Return what names the blocks of a new upload; nothing is asked of the store."""
         self._check(key)

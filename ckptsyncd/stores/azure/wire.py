@@ -18,6 +18,7 @@ from ckptsyncd.errors import Refused, UsageError
 from ckptsyncd.stores.azure.credentials import PUBLIC, access, expires_at
 from ckptsyncd.stores.azure.faults import classify
 from ckptsyncd.stores.azure.options import AzureOptions
+from ckptsyncd.stores.clocks import ServerClock
 from ckptsyncd.stores.passing import Passing
 from ckptsyncd.stores.verdicts import Asked
 
@@ -41,6 +42,7 @@ class Wire:
         self._client: ContainerClient | None = None
         self._session: requests.Session | None = None
         self._credential: Any = None
+        self.clock = ServerClock()
         self._lock = threading.Lock()
         self._connected()
 
@@ -70,6 +72,14 @@ class Wire:
         if isinstance(error, Refused):
             self.close()
         raise error
+
+    def _correct(self, request: Any) -> None:
+        """Sign with the server's time where ours is off; the SDK calls this before it signs."""
+        if self.clock.is_off:
+            request.http_request.headers["x-ms-date"] = self.clock.date()
+
+    def _hear(self, response: Any) -> None:
+        self.clock.heard(response.http_response.headers.get("Date"))
 
     def credentials_expire_at(self) -> float | None:
         """Return when the SAS token ends that was found last; ``None`` without one."""
@@ -118,6 +128,8 @@ class Wire:
                 user_agent="ckptsyncd",
                 max_single_get_size=READ_BYTES,
                 max_chunk_get_size=READ_BYTES,
+                raw_request_hook=self._correct,
+                raw_response_hook=self._hear,
             )
         except ValueError as error:
             msg = f"no client can be made for {found.account_url}: {error}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ from requests.models import Response
 from ckptsyncd.core.rules.bucket import BucketRule, Location, Provider
 from ckptsyncd.core.rules.regions import SEVERAL
 from ckptsyncd.errors import Never, Refused
+from ckptsyncd.stores.clocks import wall_of
 from ckptsyncd.stores.gcs.wire import Wire
 from ckptsyncd.stores.verdicts import Asked
 
@@ -47,10 +47,7 @@ class GcsSituation:
     def server_wall(self) -> float | None:
         """Return the clock in the Date header of an answer."""
         answer = self._ask("list", self._wire.list_url(), maxResults="1", fields="kind")
-        try:
-            return parsedate_to_datetime(answer.headers.get("Date", "")).timestamp()
-        except ValueError:
-            return None
+        return wall_of(answer.headers.get("Date"))
 
     def endpoint(self) -> str:
         """Return the address to which requests go."""

@@ -100,6 +100,10 @@ class GcsStore:
             compare_and_set=found.create_only and found.matches,
         )
 
+    def clock_ahead_seconds(self) -> float | None:
+        """Return how far our clock is ahead of the last answer's."""
+        return self._wire.clock.ahead_seconds
+
     def begin(self, key: str, size: int, piece_bytes: int, nonce: str) -> Begun:
         """Begin a multipart upload, or a session, under a name of its own."""
         check_key(key, self._limits)

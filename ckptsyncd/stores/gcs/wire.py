@@ -23,6 +23,7 @@ from requests.exceptions import RequestException
 from requests.models import Response
 
 from ckptsyncd.errors import Refused, UsageError
+from ckptsyncd.stores.clocks import ServerClock
 from ckptsyncd.stores.gcs.faults import from_answer, from_exception
 from ckptsyncd.stores.gcs.options import GcsOptions
 from ckptsyncd.stores.passing import Block
@@ -67,6 +68,7 @@ class Wire:
         self.bucket = bucket
         self._options = options
         self._session: AuthorizedSession | None = None
+        self.clock = ServerClock()
         self._lock = threading.Lock()
         chosen = {"api_endpoint": options.endpoint_url} if options.endpoint_url else None
         client = Client(project=None, credentials=AnonymousCredentials(), client_options=chosen)
@@ -114,6 +116,7 @@ class Wire:
                 allow_redirects=False,
                 **extra,
             )
+            self.clock.heard(answer.headers.get("Date"))
             if answer.status_code in GOOD:
                 return answer
             error = from_answer(asked, answer)

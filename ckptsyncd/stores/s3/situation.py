@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from ckptsyncd.core.rules.bucket import BucketRule, Location
 from ckptsyncd.errors import Missing, Never, Refused, StoreError
+from ckptsyncd.stores.clocks import wall_of
 from ckptsyncd.stores.s3.faults import status_of
 from ckptsyncd.stores.s3.wire import Params, Wire
 
@@ -94,10 +94,7 @@ def _headers(answer: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _wall(answer: Mapping[str, Any]) -> float | None:
-    try:
-        return parsedate_to_datetime(_headers(answer).get("date", "")).timestamp()
-    except ValueError:
-        return None
+    return wall_of(_headers(answer).get("date"))
 
 
 def _rule(row: Mapping[str, Any]) -> BucketRule:

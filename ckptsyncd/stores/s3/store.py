@@ -91,6 +91,10 @@ class S3Store:
         """Return when credentials from the environment end; ``None`` for all others."""
         return self._wire.credentials_expire_at()
 
+    def clock_ahead_seconds(self) -> float | None:
+        """Return how far our clock is ahead of the SDK's last answer."""
+        return self._wire.clock.ahead_seconds
+
     def begin(self, key: str, size: int, piece_bytes: int, nonce: str) -> Begun:
         """Begin a multipart upload that carries the nonce."""
         check_plan(self._limits, key, size, piece_bytes)

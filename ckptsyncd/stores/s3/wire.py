@@ -18,6 +18,7 @@ from botocore.httpsession import create_urllib3_context, get_cert_path
 from urllib3.exceptions import HTTPError
 
 from ckptsyncd.errors import Refused, UsageError
+from ckptsyncd.stores.clocks import ServerClock
 from ckptsyncd.stores.s3.express import Express
 from ckptsyncd.stores.s3.faults import classify
 from ckptsyncd.stores.s3.identity import identity_of
@@ -52,6 +53,7 @@ class Wire:
         self.bucket = bucket
         self._options = options
         self._clients: dict[bool, Any] = {}
+        self.clock = ServerClock()
         self._lock = threading.Lock()
         core = botocore.session.Session()
         self._identity = identity_of(core, options.profile)
@@ -131,6 +133,10 @@ class Wire:
     def _frozen(self) -> Any:
         return self._session.get_credentials().get_frozen_credentials()
 
+    def _hear(self, response_dict: Any = None, **_: object) -> None:
+        """Take in the server's clock from an answer of the SDK's."""
+        self.clock.heard((response_dict or {}).get("headers", {}).get("date"))
+
     def credentials_expire_at(self) -> float | None:
         """Return when credentials from the environment end (AWS_CREDENTIAL_EXPIRATION).
 
@@ -183,6 +189,7 @@ class Wire:
                 s3={"payload_signing_enabled": signed, "addressing_style": self._addressing()},
             ),
         )
+        client.meta.events.register("response-received.s3", self._hear)
         if options.stay_in_region:
             home = str(client.meta.region_name)
             client.meta.events.register("before-sign.s3", partial(_stay, home))

@@ -1,0 +1,50 @@
+"""What is said of a store that fails, refuses, or has another idea of the time."""
+
+from __future__ import annotations
+
+import pytest
+
+from ckptsyncd.core.facts import Limits
+from ckptsyncd.core.messages import Failed, Probed
+from ckptsyncd.core.moves import Complained, Recovered
+from ckptsyncd.core.orders import Errand, Probe
+from ckptsyncd.core.sending.trouble import Trouble
+from ckptsyncd.core.turn import Notebook
+from ckptsyncd.core.view import snapshot
+from tests.simulation.link import Night
+
+
+def test_refusals_are_complained_about_by_themselves() -> None:
+    """A store that breaks and then refuses is two troubles, and both are over with one success."""
+    trouble, notes = Trouble(), Notebook()
+    trouble.failed(Failed(Errand("piece"), "again", "HTTP 500"), 10.0, notes)
+    trouble.failed(Failed(Errand("piece"), "refused", "ExpiredToken", hint="renew"), 11.0, notes)
+    trouble.failed(Failed(Errand("piece"), "refused", "ExpiredToken", hint="renew"), 12.0, notes)
+    assert [move.subject for move in notes.moves if isinstance(move, Complained)] == [
+        "store", "access", "access",
+    ]  # fmt: skip
+    assert (trouble.kind, trouble.since_wall, trouble.in_a_row) == ("refused", 10.0, 3)
+    over = Notebook()
+    trouble.ended(over)
+    assert over.moves == [Recovered("store", 1), Recovered("access", 2)]
+    trouble.ended(over)
+    assert len(over.moves) == 2
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        (1200.0, "this machine's clock is 20 min ahead of the store's; set it"),
+        (-90.0, "this machine's clock is 1 min 30 s behind the store's; set it"),
+        (59.0, ""),
+        (None, ""),
+    ],
+)
+def test_a_clock_that_is_off_is_a_warning(ahead: float | None, said: str) -> None:
+    """Status says how far this machine's clock is from the store's, as its probe heard it."""
+    night = Night()
+    night.swallow = lambda order: isinstance(order, Probe)
+    night.run(night.now + 1.0)
+    night.hear(Probed(Errand("probe"), Limits(1, 1, 1, 1), "pretended", ahead))
+    warnings = snapshot(night.brain, night.instant()).warnings
+    assert [text for text in warnings if "clock" in text] == ([said] if said else [])
