@@ -39,7 +39,7 @@ class Farewell:
 
 @dataclass(slots=True)
 class Space:
-    """One copy at a time. ``kept`` are those that turned out not to be removable."""
+    """One copy at a time. ``kept`` are those that turned out not to be removable, or are gone."""
 
     policy: Policy
     eyes: Eyes
@@ -120,6 +120,8 @@ class Space:
         self.going = None
         self.freed_bytes += row.listing.bytes
         manifest = row.manifest
+        # The eyes hear of it a little later: until then it is not removed once more.
+        self.kept.add((manifest.checkpoint, manifest.edition))
         notes.said(
             "local.removed",
             ("checkpoint", manifest.checkpoint),
@@ -146,6 +148,8 @@ class Space:
         most = self.policy.local_bytes
         if most is None or self.eyes.bytes_on_disk() <= most:
             return None
+        known = {(r.manifest.checkpoint, r.manifest.edition) for r in self.editions.safe.values()}
+        self.kept &= known
         rows = sorted(self.editions.safe.values(), key=lambda row: row.manifest.committed_at)
         row = next((row for row in rows if self._may_go(row)), None)
         return None if row is None else Farewell(row)
