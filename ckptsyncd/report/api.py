@@ -19,6 +19,7 @@ from pathlib import Path
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import Message
 from ckptsyncd.core.snapshot import Snapshot
+from ckptsyncd.errors import CkptsyncdError
 from ckptsyncd.report.listening import listen, peer_uid, remove
 from ckptsyncd.report.probes import Verdict
 from ckptsyncd.report.requests import Desk, Json, answered
@@ -32,6 +33,8 @@ CLIENT_SECONDS = 5.0
 MAX_CLIENTS = 32
 _PAUSE_SECONDS = 0.1
 _CLOSE_SECONDS = 1.0
+#: Whether our socket is still there is looked at this often (guessed: a person tries again).
+LOOK_SECONDS = 5.0
 _PART_SECONDS = 1.0
 _PART_READS = 16
 _BUSY: Json = {"error": "too many clients", "hint": "try again", "exit_code": 5}
@@ -94,9 +97,30 @@ class Api:
 
     def _accept(self, server: socket.socket) -> None:
         while not self._stopped.is_set():
-            ready = _ready(server, self._woken, seconds=None, events=select.POLLIN)
+            ready = _ready(server, self._woken, seconds=LOOK_SECONDS, events=select.POLLIN)
             if server.fileno() in ready:
                 self._take_client(server)
+            elif not ready:
+                server = self._still_there(server)
+
+    def _still_there(self, server: socket.socket) -> socket.socket:
+        """Return where to listen: at a new socket if somebody removed ours, as tidiers of /tmp do.
+
+        Not in a directory that is another user's by now.
+        """
+        if os.path.lexists(self._path):
+            return server
+        above = self._path.parent
+        try:
+            if os.path.lexists(above) and above.lstat().st_uid not in (0, os.geteuid()):
+                return server
+            fresh = listen(self._path, MAX_CLIENTS)
+        except (OSError, CkptsyncdError):
+            return server  # tried again at the next look
+        fresh.setblocking(False)
+        self._server, self._ours = fresh, self._path.lstat()
+        server.close()
+        return fresh
 
     def _take_client(self, server: socket.socket) -> None:
         try:
