@@ -1,11 +1,12 @@
 """The loop: the only wait in the program, one clock reading a turn.
 
-It takes one message, asks the brain, writes the ledger, hands out the orders, and shows the taps
-what moved. It decides nothing.
+It takes the messages that are there, asks the brain about each, writes the ledger, hands out the
+orders, and shows the taps what moved. It decides nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -15,7 +16,7 @@ from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import Message, Overflowed, Woken
 from ckptsyncd.core.moves import Move
-from ckptsyncd.core.orders import HandOrder, LedgerOrder, ScannerOrder, SetPace, Stop
+from ckptsyncd.core.orders import HandOrder, LedgerOrder, Order, ScannerOrder, SetPace, Stop
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.core.view import snapshot
 from ckptsyncd.edge.backlog import Backlog
@@ -31,6 +32,10 @@ OVERSLEPT_SECONDS = 5.0
 
 #: The snapshot is made anew at most this often: it costs milliseconds with many checkpoints.
 SNAPSHOT_SECONDS = 0.2
+
+#: So many messages share one turn at most: one transaction, one look at what moved (guessed: more
+#: than hands answer at once, and few enough that a notice is not late).
+MOST_MESSAGES = 32
 
 Tap = Callable[[Sequence[Move], Instant, Snapshot], None]
 
@@ -84,18 +89,18 @@ class Loop:
     def run(self) -> int:
         """Turn until a stop is ordered; return the exit code."""
         now = self.clock.now()
-        message: Message = Woken()
+        messages: list[Message] = [Woken()]
         while True:
-            code = self._turn(message, now)
+            code = self._turn(messages, now)
             if code is not None:
                 return code
             wait = self._wait_seconds(now)
-            message = self._next_message(wait)
+            messages = self._next_messages(wait)
             before, now = now, self.clock.now()
             if now.boot - before.boot <= wait + OVERSLEPT_SECONDS:
                 continue
             self.overslept()
-            if (code := self._turn(Overflowed(), now)) is not None:
+            if (code := self._turn([Overflowed()], now)) is not None:
                 return code
 
     def last(self) -> Snapshot:
@@ -107,18 +112,27 @@ class Loop:
         longest = SNAPSHOT_SECONDS if self.stale else LONGEST_WAIT_SECONDS
         return min(max(alarm - now.boot, 0.0), longest)
 
-    def _next_message(self, wait: float) -> Message:
-        try:
-            return self.backlog.next(wait)
-        except Empty:
-            return Woken()
+    def _next_messages(self, wait: float) -> list[Message]:
+        """Wait for a message, and take with it what else is there already."""
+        found: list[Message] = []
+        with contextlib.suppress(Empty):
+            while len(found) < MOST_MESSAGES:
+                found.append(self.backlog.next(0.0 if found else wait))
+        return found or [Woken()]
 
-    def _turn(self, message: Message, now: Instant) -> int | None:
-        turn = self.brain.handle(message, now)
-        rows = [order for order in turn.orders if isinstance(order, LedgerOrder)]
-        moves = [*turn.moves, *self.scribe.write(rows)]
+    def _turn(self, messages: Sequence[Message], now: Instant) -> int | None:
+        """Take in messages; what the ledger must know is written before any order goes out."""
+        orders: list[Order] = []
+        moves: list[Move] = []
+        for message in messages:
+            turn = self.brain.handle(message, now)
+            orders += turn.orders
+            moves += turn.moves
+            if any(isinstance(order, Stop) for order in turn.orders):
+                break
+        moves += self.scribe.write([order for order in orders if isinstance(order, LedgerOrder)])
         code: int | None = None
-        for order in turn.orders:
+        for order in orders:
             if isinstance(order, HandOrder):
                 self.hands.submit(order)
             elif isinstance(order, ScannerOrder):
