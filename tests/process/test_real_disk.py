@@ -136,6 +136,19 @@ def test_a_mount_without_events(tmp_path: Path, durable: str, program: Start) ->
         check_restored(daemon, durable, root, ["best.pt", "checkpoint-2", "checkpoint-3"])
 
 
+def test_polling_because_a_user_says_so(root: Path, durable: str, program: Start) -> None:
+    """Told to poll, it takes no watch and says so; nothing that is saved or renamed is missed."""
+    daemon = program(root, durable, "--watch", "poll", "--poll-seconds", "200ms").start()
+    trainer_checkpoint(root, 1)
+    by_rename(root / "best.pt", MIB, 3)
+    daemon.until_safe("checkpoint-1")
+    assert not watched(daemon)
+    assert (daemon.status() or {}).get("polled")
+    (root / "checkpoint-1").rename(root / "checkpoint-2")
+    by_rename(root / "last.pt", MIB, 4)
+    check_restored(daemon, durable, root, ["checkpoint-2", "best.pt", "last.pt"])
+
+
 def test_a_root_that_is_removed_and_made_again(root: Path, durable: str, program: Start) -> None:
     """What is saved into a new root of the same name is found, with and without a pause."""
     daemon = program(root, durable).start()

@@ -16,7 +16,7 @@ from tests.process.saving import MIB, content, trainer_checkpoint
 SAVES = 10
 #: One upload takes two seconds at this rate; a save comes every second.
 WEIGHTS = 2 * MIB
-RATE = "3MiB/s"
+LINK = ("--bandwidth", "3MiB/s", "--hands", "4")
 EVERY_SECONDS = 1.0
 
 
@@ -40,7 +40,7 @@ def test_the_newest_always_reaches_safe(
 
     What was rotated away needs no more disk than one checkpoint for each hand, and one that waits.
     """
-    daemon = program(root, durable, "--bandwidth", RATE, "--pins-floor-bytes", "0").start()
+    daemon = program(root, durable, *LINK, "--pins-floor-bytes", "0").start()
     pause, begun = threading.Event(), time.monotonic()
     worst = size = 0
     for step in range(1, SAVES + 1):
