@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from ckptsyncd.core.records.manifest import StoredFile
@@ -27,8 +28,11 @@ def build(staging: Staging, plan: Plan) -> None:
     staging.tree.mkdir()
     for stored in plan.directories:
         (staging.tree / stored.path).mkdir(parents=True, exist_ok=True)
+    known = {stored.path: stored for stored in plan.files}
     for stored in plan.files:
-        _link_data(staging.file_of(stored), staging.tree / stored.path)
+        twin = known.get(stored.twin or "", stored)
+        same = [twin, stored] if _content(twin) == _content(stored) else [stored]
+        _link_data([staging.file_of(one) for one in same], staging.tree / stored.path)
     for stored in plan.links:
         _make_link(stored, staging.tree / stored.path)
     for place, _, _ in os.walk(staging.tree):
@@ -83,13 +87,22 @@ def _fresh(directory: Path) -> Path:
             return fresh
 
 
-def _link_data(data: Path, path: Path) -> None:
-    """Give the data its name; where links do not work, its only one."""
+def _content(stored: StoredFile) -> tuple[int, int, int, int]:
+    """Return what two names of one file cannot differ in."""
+    return stored.size, stored.crc64nvme, stored.mode, stored.mtime_ns
+
+
+def _link_data(data: list[Path], path: Path) -> None:
+    """Give the first that can be linked its name; where links do not work, the last its only one.
+
+    So a file that had several names has them again.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        path.hardlink_to(data)
-    except OSError:
-        data.rename(path)
+    for one in data:
+        with suppress(OSError):
+            path.hardlink_to(one)
+            return
+    data[-1].rename(path)
 
 
 def _make_link(stored: StoredFile, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Directories of a checkpoint come back as they were, the empty ones too."""
+"""Directories of a checkpoint come back, the empty ones too, and so do second names of a file."""
 
 from __future__ import annotations
 
@@ -42,6 +42,11 @@ def test_directories_come_back(root: Path, durable: str, program: Start, tmp_pat
     assert command("restore", durable, str(there)).returncode == 0
     assert _folders(there) == _folders(root)
     assert content(there) == content(root)
+    names = [
+        there / "checkpoint-10" / name for name in ("model.safetensors", "global/same.safetensors")
+    ]
+    assert len({name.stat().st_ino for name in names}) == 1
+    assert names[0].stat().st_nlink == 2
     sparse = there / "checkpoint-10" / "global" / "sparse.bin"
     assert sparse.stat().st_blocks * 512 < sparse.stat().st_size // 2
     again = program(there, durable).start()

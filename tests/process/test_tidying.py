@@ -9,6 +9,9 @@ from tests.process.conftest import Start
 from tests.process.program import Program, command, until
 from tests.process.saving import trainer_checkpoint
 
+#: Do not stay for a trainer that might still write.
+QUICK = ("--linger-seconds", "0s")
+
 
 def manifests(url: str) -> list[str]:
     """Return the manifests in a directory that is a store."""
@@ -58,7 +61,7 @@ def test_old_checkpoints_go_from_the_store(root: Path, durable: str, program: St
 
 def test_nothing_goes_by_itself(root: Path, durable: str, program: Start) -> None:
     """Without a rule nothing is ever pruned, whatever the interval."""
-    daemon = program(root, durable, "--prune-interval", "1s", "--pinned", "best*").start()
+    daemon = program(root, durable, *QUICK, "--prune-interval", "1s", "--pinned", "best*").start()
     save(daemon, 10, 20, 30)
     assert daemon.stop() == 0
     assert len(manifests(durable)) == 3
@@ -118,7 +121,7 @@ def test_a_copy_stays_while_the_store_has_no_other(
     root: Path, durable: str, program: Start
 ) -> None:
     """Before a local copy goes, every object of it is looked for once more."""
-    daemon = program(root, durable).start()
+    daemon = program(root, durable, *QUICK).start()
     save(daemon, 10, 20)
     assert daemon.stop() == 0
     (Path(durable[7:]) / "checkpoint-10" / "model.safetensors").unlink()
@@ -131,7 +134,7 @@ def test_a_copy_stays_while_the_store_has_no_other(
 def test_a_second_destination_gets_what_is_safe(root: Path, durable: str, program: Start) -> None:
     """Each checkpoint comes over after it is safe in the first, and restores from there alone."""
     second = f"file://{root.parent}/second"
-    daemon = program(root, durable, "--also", second).start()
+    daemon = program(root, durable, *QUICK, "--also", second).start()
     save(daemon, 10, 20)
     both = ["checkpoint-10.1.json", "checkpoint-20.1.json"]
     until(lambda: manifests(second) == both, lambda: f"they come over: {daemon.log[-1000:]}")

@@ -28,7 +28,8 @@ class StoredFile:
 
     ``path`` is relative to the watch root; ``key`` is empty for symlinks and directories.
     ``checked`` names what the store compared before this file was called safe. ``node`` had it, and
-    ``also`` had the same content under the same name.
+    ``also`` had the same content under the same name. ``twin``: the path of the same file under
+    another name (a hard link), if it had one.
     """
 
     path: str
@@ -42,6 +43,7 @@ class StoredFile:
     target: str | None = None
     node: int = 0
     also: tuple[int, ...] = ()
+    twin: str | None = None
 
 
 def stored_file(fact: FileFact, key: str, crc64nvme: int, checked: str, node: int) -> StoredFile:
@@ -185,6 +187,8 @@ def encode_file(stored: StoredFile) -> dict[str, Any]:
         row["node"] = stored.node
     if stored.also:
         row["also"] = list(stored.also)
+    if stored.twin is not None:
+        row["twin"] = stored.twin
     return row
 
 
@@ -259,6 +263,7 @@ def decode_file(row: dict[str, Any]) -> StoredFile:
         target=target,
         node=as_int(row, "node", 0, default=0),
         also=tuple(item for item in as_list(row.get("also", [])) if isinstance(item, int)),
+        twin=safe_path(row["twin"]) if row.get("twin") is not None and kind == "file" else None,
     )
 
 

@@ -8,6 +8,7 @@ resting, so an order is asked for again until its answer has changed the progres
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ckptsyncd.core.facts import Limits, Piece
 from ckptsyncd.core.orders import (
@@ -27,7 +28,7 @@ from ckptsyncd.core.orders import (
 )
 from ckptsyncd.core.records import names
 from ckptsyncd.core.records.documents import Claim
-from ckptsyncd.core.records.manifest import Manifest, Writer, encode, stored_file
+from ckptsyncd.core.records.manifest import Manifest, StoredFile, Writer, encode, stored_file
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.pieces import piece_bytes
@@ -185,6 +186,16 @@ def _seal(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
         yield PutSmall(order, key, data, create_only(scene.limits))
 
 
+def _rows(edition: Edition) -> Iterator[StoredFile]:
+    """Yield the rows of all files; of one that has several names, all but the first name it."""
+    names_of: dict[tuple[int, int], str] = {}
+    for fact in edition.listing.files:
+        row = edition.stored[fact.path]
+        is_file = fact.kind == "file"
+        first = names_of.setdefault((fact.device, fact.inode), fact.path) if is_file else fact.path
+        yield replace(row, twin=None if first == fact.path else first)
+
+
 def manifest_of(edition: Edition, scene: Scene) -> Manifest:
     """Return the commit record of an edition whose files are all stored."""
     settled = edition.settled
@@ -201,7 +212,7 @@ def manifest_of(edition: Edition, scene: Scene) -> Manifest:
         saved_at=max(edition.listing.saved_at, scene.least_saved_at),
         committed_at=scene.now.wall,
         files=(
-            *(edition.stored[fact.path] for fact in edition.listing.files),
+            *_rows(edition),
             *edition.stamps.values(),
             *(stored_file(f, "", 0, "", scene.policy.node) for f in edition.listing.folders),
         ),
