@@ -37,8 +37,8 @@ class Crew:
 
     ``twice``: a node writes its shard again. ``pauses``, ``cuts``: a daemon is stopped or cut off.
     ``zombies``: a machine is replaced and its daemon lives on. ``losses``: of a ledger.
-    ``is_rewritten``: all saves have one name. ``is_marked``: a done-file names the save.
-    ``dies``: one machine goes for good before the last save.
+    ``jumps``: of one machine's clock. ``is_rewritten``: all saves have one name. ``is_marked``: a
+    done-file names the save. ``dies``: one machine goes for good before the last save.
     """
 
     seed: int
@@ -57,6 +57,7 @@ class Crew:
     losses: int = 0
     is_marked: bool = False
     dies: bool = False
+    jumps: int = 0
 
 
 def crew_of(seed: int, most_nodes: int = 16) -> Crew:
@@ -84,6 +85,7 @@ def crew_of(seed: int, most_nodes: int = 16) -> Crew:
         losses=0 if calm else maybe(0.3, 2),
         is_marked=chance.random() < 0.3,
         dies=chance.random() < 0.15,
+        jumps=0 if calm else maybe(0.3, 2),
     )
 
 
@@ -130,7 +132,8 @@ class CrewWorld(World):
     node_of: dict[str, int] = field(default_factory=dict)
     cut_until: dict[str, float] = field(default_factory=dict)
     stores: dict[str, FaultyStore] = field(default_factory=dict)
-    contents: dict[int, dict[str, tuple[bytes, int]]] = field(default_factory=dict)
+    #: By how much each machine's clock is wrong.
+    wrong: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make an empty world with a judge of its own."""
@@ -157,6 +160,8 @@ class CrewWorld(World):
         """Add a machine as a node."""
         machine = self.machine()
         self.node_of[machine.name] = node
+        self.wrong[machine.name] = self.weather.uniform(-1.5, 1.5)
+        machine.disk.wall = lambda: self.wall() + self.wrong[machine.name]
         return machine
 
     def of_node(self, node: int) -> Machine:
@@ -269,6 +274,7 @@ def _night(world: CrewWorld) -> None:
         (crew.pauses, lambda w, m: w.pause(m)),
         (crew.cuts, _cut),
         (crew.losses, _lose),
+        (crew.jumps, _jump),
         (crew.zombies, lambda w, m: w.replace_machine(w.node_of[m.name])),
     ):
         for _ in range(count):
@@ -312,6 +318,12 @@ def _cut(world: CrewWorld, machine: Machine) -> None:
     world.cut_until[machine.name] = world.now + world.weather.choice((5.0, 30.0, 60.0))
 
 
+def _jump(world: CrewWorld, machine: Machine) -> None:
+    """Set a machine's clock; where only clocks tell the saves of a name apart, not that far."""
+    is_told = world.crew.is_marked or not world.crew.is_rewritten
+    world.wrong[machine.name] = world.weather.choice((-400.0, 400.0) if is_told else (-2.0, 2.0))
+
+
 def _lose(world: CrewWorld, machine: Machine) -> None:
     """Kill a daemon and lose its ledger; a machine that was replaced does not come back so."""
     if machine.daemon is not None and machine.daemon.is_alive:
@@ -331,6 +343,7 @@ def _morning(world: CrewWorld) -> None:
     crew = world.crew
     world.is_calm = True
     world.cut_until.clear()
+    world.wrong = dict.fromkeys(world.wrong, 0.0)
     for machine in world.living():
         world.restart(machine)
     for machine in world.machines:
