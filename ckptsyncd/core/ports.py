@@ -48,6 +48,18 @@ class Body(Protocol):
         ...
 
 
+@runtime_checkable
+class OnDisk(Protocol):
+    """A body whose bytes lie in an open file: a store on the same file system need not read them.
+
+    Whoever copies them inside the kernel has to sum what arrived: the body saw nothing of it.
+    """
+
+    def origin(self) -> tuple[int, int] | None:
+        """Return descriptor and offset of the first byte; ``None`` where it wants to be read."""
+        ...
+
+
 class Store(Protocol):
     """A destination. Keys are relative to its prefix, ``/`` between components.
 

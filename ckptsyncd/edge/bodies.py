@@ -65,6 +65,10 @@ class FileBody:
             self._sum = total
         return self._sum
 
+    def origin(self) -> tuple[int, int]:
+        """Return the open file and where the first byte lies in it."""
+        return self._fd, self._offset
+
     def close(self) -> None:
         """Let go of the file; success where it is closed already."""
         self._close()

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from ckptsyncd.core.facts import Listing, Piece
-from ckptsyncd.core.ports import Body, Disk
+from ckptsyncd.core.ports import Body, Disk, OnDisk
 
 #: So much may be saved up while nobody reads: a short burst, small against the 5 s over which the
 #: cap is promised (guessed).
@@ -80,6 +80,11 @@ class PacedBody:
     def rewind(self) -> None:
         """Start again from the first byte."""
         self._body.rewind()
+
+    def origin(self) -> tuple[int, int] | None:
+        """Return where the bytes lie, unless they have to keep a pace."""
+        body = self._body
+        return body.origin() if isinstance(body, OnDisk) and not self._pace.is_capped else None
 
     def crc64nvme(self) -> int:
         """Return the checksum; reading for it alone sends nothing and keeps no pace."""

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from ckptsyncd.core.facts import Begun, Condition, Limits, ObjectFact, Piece, Receipt
-from ckptsyncd.core.ports import Body, Store, Timed
+from ckptsyncd.core.ports import Body, OnDisk, Store, Timed
 from ckptsyncd.core.snapshot import StoreCalls
 from ckptsyncd.errors import StoreError
 
@@ -38,6 +38,10 @@ class _MovingBody:
     def rewind(self) -> None:
         """Start again."""
         self._body.rewind()
+
+    def origin(self) -> tuple[int, int] | None:
+        """Return where the bytes lie, if the body behind tells."""
+        return self._body.origin() if isinstance(self._body, OnDisk) else None
 
     def crc64nvme(self) -> int:
         """Return the checksum of all bytes."""

@@ -12,6 +12,7 @@ import pytest
 from ckptsyncd.core.ports import Timed
 from ckptsyncd.edge.clock import ticks
 from ckptsyncd.errors import Refused
+from ckptsyncd.stores.azure.store import AzureStore
 from ckptsyncd.stores.clocks import NOTICEABLE_SECONDS, ServerClock
 from ckptsyncd.stores.counted import CountedStore
 from ckptsyncd.stores.gcs.options import GcsOptions
@@ -95,7 +96,7 @@ def test_s3_is_heard(s3: S3Store) -> None:
     assert CountedStore(MemoryStore(), ticks).clock_ahead_seconds() is None
 
 
-def _agrees(store: S3Store | GcsStore | azure_bench.AzureStore) -> None:
+def _agrees(store: S3Store | GcsStore | AzureStore) -> None:
     assert isinstance(store, Timed)
     assert store.clock_ahead_seconds() is None
     assert store.limits

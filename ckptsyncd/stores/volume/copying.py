@@ -33,14 +33,14 @@ def pour(descriptor: int, body: Body, offset: int, what: str, *, durable: bool) 
             _write(descriptor, memoryview(block), offset + done)
             done += len(block)
             if done - synced >= DIRTY_BYTES:
-                _settle(descriptor, offset + synced, done - synced)
+                settle(descriptor, offset + synced, done - synced)
                 synced = done
     if done != body.length:
         msg = f"the body ended after {done} of {body.length} bytes"
         raise OSError(errno.EIO, msg)
     if durable:
         with faults(what, writes=True):
-            _settle(descriptor, offset + synced, done - synced)
+            settle(descriptor, offset + synced, done - synced)
     return checksum
 
 
@@ -78,6 +78,7 @@ def _write(descriptor: int, view: memoryview, offset: int) -> None:
         offset += written
 
 
-def _settle(descriptor: int, offset: int, length: int) -> None:
+def settle(descriptor: int, offset: int, length: int) -> None:
+    """Bring a range to the medium and out of memory."""
     os.fdatasync(descriptor)
     os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)

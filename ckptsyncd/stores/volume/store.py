@@ -35,6 +35,7 @@ from ckptsyncd.stores.volume.copying import drained, pour, summed
 from ckptsyncd.stores.volume.listing import objects_below, remove_object
 from ckptsyncd.stores.volume.naming import Naming, size_of
 from ckptsyncd.stores.volume.probe import Findings, try_out
+from ckptsyncd.stores.volume.sharing import shared
 from ckptsyncd.stores.volume.situation import VolumeSituation
 from ckptsyncd.stores.volume.tree import WORKROOM, Tree
 from ckptsyncd.stores.volume.workroom import DATA, Workroom, nonce_of
@@ -236,9 +237,12 @@ class VolumeStore:
     def _pour(self, begun: Begun, piece: Piece, body: Body, *, durable: bool) -> Receipt:
         check_piece(begun, piece, body)
         self._tried()
-        with self._work.data(begun, os.O_WRONLY) as descriptor:
-            written = pour(descriptor, body, piece.offset, begun.key, durable=durable)
-        checksum = check_sent(begun.key, written, body)
+        with self._work.data(begun, os.O_RDWR) as descriptor:
+            at, key = piece.offset, begun.key
+            checksum = shared(descriptor, body, at, key, durable=durable)
+            if checksum is None:
+                written = pour(descriptor, body, at, key, durable=durable)
+                checksum = check_sent(key, written, body)
         return Receipt(piece.index, piece.length, checksum, token=f"{checksum:016x}")
 
     def _flush(self, begun: Begun, crc64nvme: int, findings: Findings) -> None:

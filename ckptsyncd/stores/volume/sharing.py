@@ -1,0 +1,70 @@
+"""Bytes that the kernel shares with a volume, or copies into it: this program never holds them.
+
+Where the watch root lies on the same file system (XFS and btrfs share extents, an NFS server copies
+by itself) nothing is sent twice through memory. What arrived is read and summed there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ckptsyncd.checksum import crc64nvme
+from ckptsyncd.core.ports import Body, OnDisk
+from ckptsyncd.stores.volume.copying import DIRTY_BYTES, drained, settle
+from ckptsyncd.stores.volume.faults import faults
+
+#: How file systems say that they cannot do it, or not between these two files.
+_CANNOT = frozenset(
+    {
+        errno.EBADF,
+        errno.EINVAL,
+        errno.ENOSYS,
+        errno.EOPNOTSUPP,
+        errno.EPERM,
+        errno.ETXTBSY,
+        errno.EXDEV,
+    }
+)
+
+
+def shared(descriptor: int, body: Body, offset: int, what: str, *, durable: bool) -> int | None:
+    """Have the kernel put a body at an offset, and return the checksum of what is there then.
+
+    ``None`` where it cannot, or where the body ends early: then it has to be read, and tells why.
+    ``descriptor`` must be open for reading too. ``durable``: it is on the medium afterwards.
+    """
+    origin = body.origin() if isinstance(body, OnDisk) else None
+    if origin is None or not body.length:
+        return None
+    with faults(what, writes=True):
+        if os.fstat(origin[0]).st_dev != os.fstat(descriptor).st_dev:
+            return None
+        if not _copied(origin, descriptor, offset, body.length):
+            return None
+        if durable:
+            os.fdatasync(descriptor)
+    checksum = 0
+    for block in drained(descriptor, offset, body.length, what):
+        checksum = crc64nvme(block, checksum)
+    return checksum
+
+
+def _copied(origin: tuple[int, int], descriptor: int, offset: int, length: int) -> bool:
+    """Copy inside the kernel, never with more in memory than may wait to be written."""
+    source, start = origin
+    done = 0
+    while done < length:
+        count = min(length - done, DIRTY_BYTES)
+        try:
+            copied = os.copy_file_range(source, descriptor, count, start + done, offset + done)
+        except OSError as error:
+            if error.errno in _CANNOT:
+                return False
+            raise
+        if not copied:
+            return False
+        if done + copied < length:
+            settle(descriptor, offset + done, copied)
+        done += copied
+    return True
