@@ -11,7 +11,7 @@ import socket
 import socketserver
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader as Reader
@@ -37,6 +37,7 @@ class Rule:
 
     ``hold``: the request waits, unsent, until ``release`` (or for ever). ``swallow``: it is sent,
     the store acts, and the answer is lost. ``refuse``: the connection is cut before it is sent.
+    ``half``: half of the answer arrives.
     ``answer``: this answer is given in the store's stead. ``flip``: one bit in the middle of the
     body is sent on wrong. ``reached`` is set at the first match, ``taken_at`` are the times of all
     (monotonic seconds). ``headers`` must be found in the request's head, where it is given.
@@ -75,6 +76,8 @@ class Proxy:
         #: The link's speed in bytes per second, for all request bodies together; ``None``: no end.
         self.speed: float | None = None
         self._free_at = 0.0
+        #: Asked about each request that no rule takes: what happens to it, if anything.
+        self.weather: Callable[[], Rule | None] = lambda: None
         proxy = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -197,7 +200,7 @@ def _pass_one(
         client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = proxy.shaped(reader, head.length or 0)
     headers = head.raw.decode("latin-1").lower()
-    rule = proxy.matched(method, target, headers)
+    rule = proxy.matched(method, target, headers) or proxy.weather()
     if rule is not None:
         rule.reached.set()
         if rule.what == "hold":
@@ -213,10 +216,10 @@ def _pass_one(
     with proxy.lock:
         proxy.requests.append(Request(method, target, len(body), headers))
     store.sendall(without_expect(head.raw) + body)
-    return _answer(client, answers, method, swallow=rule is not None and rule.what == "swallow")
+    return _answer(client, answers, method, "" if rule is None else rule.what)
 
 
-def _answer(client: socket.socket, answers: Reader, method: str, *, swallow: bool) -> bool:
+def _answer(client: socket.socket, answers: Reader, method: str, what: str) -> bool:
     head = read_head(answers)
     if head is None:
         return False
@@ -226,9 +229,11 @@ def _answer(client: socket.socket, answers: Reader, method: str, *, swallow: boo
         pieces += read_chunks(answers)
     elif has_body and head.length is not None:
         pieces.append(answers.read(head.length))
-    if swallow:
+    whole = b"".join(pieces)
+    if what in ("swallow", "half"):
+        client.sendall(whole[: len(whole) // 2] if what == "half" else b"")
         return False
-    client.sendall(b"".join(pieces))
+    client.sendall(whole)
     return b"connection: close" not in head.raw.lower()
 
 

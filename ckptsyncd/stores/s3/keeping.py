@@ -46,6 +46,7 @@ class Keeper:
         self._options = options
         self._reader = reader
         self._has_doubts = False
+        self._rounds: list[str] = []
         self._tried = Tried(self._try_out)
 
     @property
@@ -60,7 +61,12 @@ class Keeper:
     def _try_out(self) -> Findings:
         key = f"{self._root}{OURS}probe/{token_hex(8)}"
         trust = self._options.trust_size
-        return Probe(self._wire, key, self.encryption(), trust_size=trust).findings()
+        probe = Probe(self._wire, key, self.encryption(), trust_size=trust)
+        self._rounds.append(key)
+        found = probe.findings()
+        probe.wipe(self._rounds[:-1])
+        self._rounds.clear()
+        return found
 
     def piece_check(self) -> str:
         """Return how a piece is declared: not at all where the whole's checksum covers it.

@@ -5,12 +5,13 @@ Everything is tried on small objects below one key that nobody else uses, and re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ckptsyncd.checksum import crc64nvme
-from ckptsyncd.errors import Never, StoreError
+from ckptsyncd.errors import Again, Never, StoreError
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.s3.faults import status_of
 from ckptsyncd.stores.s3.sending import SentBody, as_base64, declared
@@ -93,8 +94,10 @@ class Probe:
             one_pass = sums and self._whole_is_checked("")
             whole_check = "crc64nvme" if one_pass or (sums and self._whole_is_checked()) else ""
             create_only_finish = self._create_only_finish(piece_check, whole_check)
-        finally:
-            upload_left, object_left = self._sweep()
+        except StoreError:
+            self._sweep(insists=False)
+            raise
+        upload_left, object_left = self._sweep(insists=True)
         return Findings(
             put_check,
             piece_check,
@@ -219,17 +222,38 @@ class Probe:
         sent = SentBody(body, summing=False)
         return self._ask(verb, sent=sent, signed=check == "sha256" or None, **told, **extra)
 
-    def _sweep(self) -> tuple[str, str]:
-        """Remove what was stored; return why an upload and an object are left, for people."""
-        left = [self._removed("abort_multipart_upload", UploadId=token) for token in self._begun]
-        return next(filter(None, left), ""), self._removed("delete_object")
+    def wipe(self, keys: Iterable[str]) -> None:
+        """Remove what earlier rounds left that a bad moment ended, also what nobody was told of.
 
-    def _removed(self, verb: str, **parameters: str) -> str:
+        What may not be listed, or fails again, is left to the bucket's own rule for begun uploads.
+        """
+        for key in keys:
+            with suppress(StoreError):
+                answer = self._wire.ask("list_multipart_uploads", key, Prefix=key)
+                for one in answer.get("Uploads", []):
+                    token = str(one["UploadId"])
+                    self._wire.ask("abort_multipart_upload", key, Key=key, UploadId=token)
+                self._wire.ask("delete_object", key, Key=key)
+
+    def _sweep(self, *, insists: bool) -> tuple[str, str]:
+        """Remove what was stored; return why an upload and an object are left, for people.
+
+        ``insists``: a bad moment is raised, for it says nothing of what the store can do.
+        """
+        left = [
+            self._removed(insists, "abort_multipart_upload", UploadId=token)
+            for token in self._begun
+        ]
+        return next(filter(None, left), ""), self._removed(insists, "delete_object")
+
+    def _removed(self, insists: bool, verb: str, **parameters: str) -> str:  # noqa: FBT001 - as above
         try:
             self._ask(verb, **parameters)
         except StoreError as error:
             if status_of(error) == 404:  # noqa: PLR2004
                 return ""
+            if insists and isinstance(error, Again):
+                raise
             return f"the probe left something behind: {error}"
         return ""
 
