@@ -10,9 +10,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+from ckptsyncd.sources.pretend.__main__ import main
 from ckptsyncd.sources.pretend.admin import Admin
 from ckptsyncd.sources.pretend.azure import NAME
 from ckptsyncd.sources.wire import Answer, Wire
@@ -169,6 +172,14 @@ def test_the_admin(bench: Bench) -> None:
         assert ask(bench, "/latest/meta-data/instance-id").status == 500
         for who, what in (("os", "system"), ("aws", "_grant"), ("aws", "missing")):
             assert order(admin.url, who, what, {}).status == 400
+
+
+def test_it_is_installed_under_its_name() -> None:
+    """The package brings it as a program of its own."""
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    target = re.search(r'(?m)^ckptsyncd-fake-metadata = "([a-z._]+):main"$', text)
+    assert target is not None
+    assert import_module(target[1]).main is main
 
 
 def test_the_program() -> None:

@@ -15,7 +15,7 @@ from ckptsyncd.sources.pretend.server import PretendedMetadata
 
 def main() -> None:
     """Say where it listens, and how to point a program there."""
-    parser = argparse.ArgumentParser(prog="python -m ckptsyncd.sources.pretend")
+    parser = argparse.ArgumentParser(prog="ckptsyncd-fake-metadata")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--admin-port", type=int, default=0)
     ports = parser.parse_args()
