@@ -10,12 +10,12 @@ from typing import TextIO
 
 from ckptsyncd.core.words import duration_words, printable, size_words
 from ckptsyncd.recover.request import Step
+from ckptsyncd.report.screen import bar
 
 #: A bar is drawn again, and a line written, at most this often (guessed: what an eye can follow,
 #: and what a log can bear).
 _DRAW_SECONDS = 0.1
 _LINE_SECONDS = 10.0
-_BAR_CELLS = 24
 
 
 class Bars:
@@ -93,12 +93,6 @@ class Bars:
             self._out.write("\r\x1b[K")
             self._out.flush()
             self._is_drawn = False
-
-
-def bar(done: int, total: int) -> str:
-    """Return a bar that is as full as the work is done."""
-    cells = _BAR_CELLS if total <= 0 else min(_BAR_CELLS, _BAR_CELLS * done // total)
-    return f"[{'#' * cells}{'.' * (_BAR_CELLS - cells)}]"
 
 
 def progress_line(done: int, total: int, bytes_per_second: float) -> str:

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import click
 
-from ckptsyncd.cli.bars import bar, progress_line
+from ckptsyncd.cli.bars import progress_line
 from ckptsyncd.cli.command import Command
 from ckptsyncd.client import Json
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.demo.screen import Screen
 from ckptsyncd.demo.story import tell
+from ckptsyncd.report.screen import bar
 from ckptsyncd.report.status import Style, lines
 from ckptsyncd.report.status_read import from_json
 

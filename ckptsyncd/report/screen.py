@@ -35,8 +35,8 @@ def finished(lines: Iterable[Line], width: int, *, colour: bool) -> list[str]:
 
 def bar(done: int, total: int) -> str:
     """Return a bar that is as full as the work is done, and full only when it is."""
-    cells = _CELLS * done // total if total else 0
-    return f"[{'#' * cells}{'.' * (_CELLS - cells)}]"
+    full = _CELLS if total <= 0 else min(_CELLS, _CELLS * done // total)
+    return f"[{'#' * full}{'.' * (_CELLS - full)}]"
 
 
 def _finished(line: Line, width: int, *, colour: bool) -> Iterator[str]:

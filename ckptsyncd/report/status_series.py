@@ -169,7 +169,7 @@ def _progress(view: CheckpointView, moment: Moment) -> str:
     """Return ``61 %, 12 s left``; 100 % only when every byte is stored."""
     if view.state == "sealing":
         return "100 %, being checked"
-    share = int(100 * view.bytes_stored / view.bytes) if view.bytes else 0
+    share = 100 * view.bytes_stored // view.bytes if view.bytes else 100
     if moment.rate <= 0:
         return f"{share} %"
     left = (view.bytes - view.bytes_stored) / moment.rate

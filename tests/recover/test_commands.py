@@ -11,12 +11,13 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from ckptsyncd.cli.bars import Bars, bar, progress_line
+from ckptsyncd.cli.bars import Bars, progress_line
 from ckptsyncd.cli.list import command as list_command
 from ckptsyncd.cli.restore import command as restore_command
 from ckptsyncd.cli.verify import command as verify_command
 from ckptsyncd.core.records import names
 from ckptsyncd.errors import CkptsyncdError, NoCheckpoint, NothingVerifies, UsageError
+from ckptsyncd.report.screen import bar
 from ckptsyncd.stores.volume.store import VolumeStore
 from tests.recover import bench
 
@@ -193,7 +194,7 @@ def test_bars_on_a_terminal() -> None:
     bars.moved(0)
     bars.close()
     text = out.getvalue()
-    assert "[############............]  50 %  2.0 KiB of 4.0 KiB  1.0 KiB/s  2.0 s left" in text
+    assert "[########........]  50 %  2.0 KiB of 4.0 KiB  1.0 KiB/s  2.0 s left" in text
     assert "\r\x1b[Ka line\\x1b[2J\n" in text
 
 
@@ -215,7 +216,7 @@ def test_bars_in_a_log() -> None:
 
 def test_numbers_that_make_no_sense() -> None:
     """Nothing to do, and more than was announced, are drawn all the same."""
-    assert bar(5, 0) == bar(9, 5) == "[########################]"
+    assert bar(5, 0) == bar(9, 5) == "[################]"
     assert progress_line(9, 5, 0.0) == "100 %  9 B of 5 B"
 
 
