@@ -20,7 +20,7 @@ from ckptsyncd.core.sending.compare import is_share
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.series import Series, epoch_seen
 from ckptsyncd.core.sending.start import Start
-from ckptsyncd.core.together.asking import frame_of, part_of
+from ckptsyncd.core.together.asking import frame_of, missing, part_of
 from ckptsyncd.core.together.fit import unfit
 from ckptsyncd.core.together.merging import Lacks, Refused, merged, nodes_words
 from ckptsyncd.core.together.part import Part
@@ -182,6 +182,14 @@ def test_nobody_asks_in_a_tight_loop() -> None:
         assert all(0.5 * 2.0**n <= p < 1.5 * 2.0**n for n, p in enumerate(pauses[:4]))
         assert all(15.0 <= p < 45.0 for p in pauses[5:])
         assert all(pause(count, nonce, hasty=True) < 3.0 for count in range(20))
+
+
+def test_what_was_put_off_is_asked_soon_when_time_is_short() -> None:
+    """A pause of half a minute that began before a notice does not outlast the machine."""
+    one = edition(pinned=True, claimed="yes", looked=True)
+    one.joint.part, one.joint.waits_since, one.joint.due = "yes", NOW.boot - 3.0, NOW.boot + 27.0
+    assert list(missing(one, scene(policy=TWO))) == []
+    assert len(list(missing(one, scene(policy=TWO, hasty=True)))) == 1
 
 
 def test_nodes_do_not_begin_at_once() -> None:

@@ -60,6 +60,32 @@ def test_what_the_last_one_left_is_committed_by_another(nodes: int) -> None:
     ]
 
 
+def test_an_old_machine_that_never_committed_does_not_fence_its_replacement() -> None:
+    """Its first checkpoint comes after the replacement's: it is fenced, though it has no epoch."""
+    crew = Crew(1, 1, 1, S3)
+    plan = Plan(1, 500.0, crew_policy(crew), S3, (), overflows=1)
+    world = CrewWorld(plan, crew=crew)
+    world.is_calm = True
+    old = world.join(0)
+    world.start(old)
+    world.run(world.now + 5.0)
+    new = world.join(0)
+    world.start(new)
+    world.run(world.now + 5.0)
+    for machine, number in ((new, 1), (old, 2)):
+        for folder in ("run", f"run/checkpoint-{number}0"):
+            machine.disk.mkdir(folder)
+        data = f"{number}|0|".encode()
+        path = f"run/checkpoint-{number}0/shard-0.pt"
+        machine.disk.place(path, data, machine.disk.mtime_ns())
+        world.run(world.now + 30.0)
+    assert old.daemon is not None
+    assert new.daemon is not None
+    assert old.daemon.brain.runs.fenced
+    assert not new.daemon.brain.runs.fenced
+    assert world.oracle.latest["run"].checkpoint == "run/checkpoint-10"
+
+
 def test_names_that_are_written_again_and_again_are_never_mixed() -> None:
     """Under one name for all saves, what one node missed is not made up by a later save's."""
     for seed in range(1, 6):

@@ -62,7 +62,7 @@ def missing(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
         yield from _part(edition, scene)
     elif joint.whole is not None:
         yield from _commit(edition, scene, joint.whole)
-    elif scene.now.boot >= joint.due:
+    elif scene.now.boot >= joint.due_at(hasty=scene.hasty):
         yield from _questions(edition, scene)
 
 

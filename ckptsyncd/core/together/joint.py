@@ -11,6 +11,7 @@ from typing import Literal
 
 from ckptsyncd.core.records.manifest import Manifest
 from ckptsyncd.core.together.part import Part
+from ckptsyncd.core.together.patience import HASTY_SECONDS
 
 
 @dataclass(slots=True)
@@ -43,8 +44,13 @@ class Joint:
     asks: int = 0
     was_whole: bool = False
     due: float = float("-inf")
+    waits_since: float = float("-inf")
     since: float = float("inf")
     reason: str = ""
+
+    def due_at(self, *, hasty: bool) -> float:
+        """Return when to ask again: what was put off before time became short is asked soon."""
+        return min(self.due, self.waits_since + HASTY_SECONDS) if hasty else self.due
 
     @property
     def is_waiting(self) -> bool:

@@ -196,6 +196,7 @@ def _wait(case: Case, reason: str, least_seconds: float = 0.0) -> None:
     joint.asks += 1
     joint.seeks, joint.reads, joint.bids = True, False, False
     wait = pause(joint.asks - 1, scene.nonce, hasty=scene.hasty)
+    joint.waits_since = scene.now.boot
     joint.due = scene.now.boot + max(wait, least_seconds)
     long = scene.now.boot - joint.since >= scene.policy.incomplete_seconds
     text = f"{INCOMPLETE}{reason}" if long else reason
