@@ -30,6 +30,7 @@ from ckptsyncd.core.orders import BeginAnew
 from ckptsyncd.core.ports import Expiring
 from ckptsyncd.core.records.memory import TABLES, recall
 from ckptsyncd.core.rules.room import Room
+from ckptsyncd.core.sending.crew import FIRST_HANDS
 from ckptsyncd.core.sending.wishes import Who
 from ckptsyncd.core.sharing import SharingBrain, Turns
 from ckptsyncd.core.snapshot import Snapshot
@@ -139,7 +140,7 @@ class Program:
         self.disk = disk = RealDisk(Path(settings.dir), check, lists=listed, room=room)
         self.weigher = Weigher(disk.weigh, self.inbox.put)
         brain = self._brain(disk)
-        hands = Hands(settings.hands, self.store, disk, self.inbox.put, ticks)
+        hands = Hands(min(settings.hands, FIRST_HANDS), self.store, disk, self.inbox.put, ticks)
         self.scanner = Scanner(disk, self.inbox.put)
         self.scanner.start()
         self.daemon = self._view(brain.who.host)

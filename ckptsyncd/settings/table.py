@@ -145,10 +145,10 @@ class Settings:
         "Checkpoints that the trainer removed are kept until they are safe, but of all no more "
         "than this. Default: half of the disk.", '"500GiB"')
 
-    hands: int = _setting(_RULES.hands, Count(1, 64), UPLOAD,
-        "Requests to the store under way at most.")
+    hands: int = _setting(32, Count(1, 64), UPLOAD,
+        "Requests to the store under way at most; how many are of use is found out by measuring.")
     piece_bytes: int = _setting(_RULES.piece_bytes, Size(2**18, 5 * _GIB), UPLOAD,
-        "Wanted size of one piece; memory is about hands times this.")
+        "Wanted size of one piece; large files on fast links go in pieces up to four times larger.")
     bandwidth: int | None = _setting(None, rate(2**16, 2**40), UPLOAD,
         "Send at most this much (800Mbit/s, 100MiB/s); lifted while draining. "
         "Default: no limit.", '"800Mbit/s"')
