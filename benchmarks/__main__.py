@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import figures
@@ -23,7 +24,7 @@ from benchmarks.daemon import daemon
 from benchmarks.data import FULL, QUICK, Case, make
 from benchmarks.meter import Cost, PeerFailedError, run
 from benchmarks.peers import PEERS, Peer
-from benchmarks.results import FOLDER, US, Results, Row
+from benchmarks.results import FOLDER, US, Results, Row, newest
 from benchmarks.server import NotBuiltError, Target, sink
 from ckptsyncd import __version__
 
@@ -34,8 +35,8 @@ SMALL_ONLY = ("-s", "20000")
 
 #: The servers that stand in for a store: name, TLS, options of the sink, the cases tried there.
 SERVERS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
-    ("https", True, SMALL_ONLY, ("4g", "m16", "k64", "hf")),
-    ("http", False, SMALL_ONLY, ("4g", "m16", "k64")),
+    ("https", True, SMALL_ONLY, ("4g", "1g", "m16", "k64", "hf")),
+    ("http", False, SMALL_ONLY, ("4g", "1g", "m16", "k64")),
     (
         "https, 30 ms an answer, 90 MB/s a connection",
         True,
@@ -109,25 +110,56 @@ def measured(peer: Peer, target: Target, source: Path) -> list[Cost]:
         return []
 
 
-def measure(work: Path, *, quick: bool, rounds: int, only: str) -> Results:
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is measured: parts of names of servers and peers, cases; everything where empty."""
+
+    quick: bool = False
+    rounds: int = 5
+    server: str = ""
+    cases: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
+    figures: bool = True
+
+    def wants(self, peer: Peer) -> bool:
+        """Tell whether a peer is measured."""
+        if self.quick:
+            return peer.name == QUICK_PEER
+        return not self.peers or any(part in peer.name for part in self.peers)
+
+
+def measure(work: Path, choice: Choice) -> Results:
     """Measure everything and return it."""
     machine, versions = described()
-    results = Results(dt.datetime.now(tz=dt.timezone.utc).date().isoformat(), machine, versions)
-    here = [peer for peer in PEERS if peer.is_here]
-    peers = [peer for peer in here if not quick or peer.name == QUICK_PEER]
-    missing = [peer.name for peer in PEERS if peer not in here]
+    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+    results = Results(today, machine, versions)
+    missing = [peer.name for peer in PEERS if not peer.is_here]
     if missing:
         results.notes.append(f"not installed here: {', '.join(missing)}")
-    cases = {case.name: case for case in (QUICK if quick else FULL)}
-    for name, tls, options, wanted in SERVERS[: 1 if quick else None]:
-        if only and only not in name:
+    peers = [peer for peer in PEERS if peer.is_here and choice.wants(peer)]
+    cases = {case.name: case for case in (QUICK if choice.quick else FULL)}
+    for name, tls, options, wanted in SERVERS[: 1 if choice.quick else None]:
+        chosen = [one for one in wanted if one in (choice.cases or cases) and one in cases]
+        if not name.partition(",")[0].startswith(choice.server) or not chosen:
             continue
         with target_of(work, name, tls=tls, options=options) as target:
-            for case in (cases[one] for one in wanted if one in cases):
-                results.rows += rounds_of(target, case, work, peers, rounds)
-    results.figures += figures.all_of(work, quick=quick)
+            for one in chosen:
+                results.rows += rounds_of(target, cases[one], work, peers, choice.rounds)
+    if choice.figures:
+        results.figures += figures.all_of(work, quick=choice.quick)
     results.machine["load after"] = f"{os.getloadavg()[0]:.1f}"
     return results
+
+
+def added(before: Results | None, results: Results) -> Results:
+    """Return both results as one, the newer one's rows in the place of the older one's."""
+    if before is None or before.date != results.date:
+        return results
+    anew = {(row.server, row.case, row.who) for row in results.rows}
+    kept = [row for row in before.rows if (row.server, row.case, row.who) not in anew]
+    names = {one.name for one in results.figures}
+    figures_kept = [one for one in before.figures if one.name not in names]
+    return replace(results, rows=[*kept, *results.rows], figures=[*figures_kept, *results.figures])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,19 +167,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="try the harness; measures nothing")
     parser.add_argument("--rounds", type=int, default=0, help="default: 5, and 1 with --quick")
-    parser.add_argument("--only", default="", help="only servers whose name contains this")
+    parser.add_argument("--server", default="", help="only servers whose names begin so")
+    parser.add_argument("--cases", default="", help="only these cases, as 4g,k64")
+    parser.add_argument("--peers", default="", help="only peers whose names contain one of these")
+    parser.add_argument("--no-figures", action="store_true", help="uploads only")
+    parser.add_argument("--add", action="store_true", help="add to the results of the same day")
     parser.add_argument("--work", type=Path, help="where data is made (default: a temporary one)")
     parser.add_argument("--to", type=Path, default=FOLDER, help="where the results go")
     options = parser.parse_args(arguments)
-    rounds = options.rounds or (1 if options.quick else 5)
+    choice = Choice(
+        quick=options.quick,
+        rounds=options.rounds or (1 if options.quick else 5),
+        server=options.server,
+        cases=tuple(filter(None, options.cases.split(","))),
+        peers=tuple(filter(None, options.peers.split(","))),
+        figures=not options.no_figures,
+    )
     with ExitStack() as stack:
         work = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         work.mkdir(parents=True, exist_ok=True)
         try:
-            results = measure(work, quick=options.quick, rounds=rounds, only=options.only)
+            results = measure(work, choice)
         except NotBuiltError as error:
             say(f"nothing can be measured here: {error}")
             return 2
+    if options.add:
+        results = added(newest(options.to), results)
     sys.stdout.write(f"{results.save(options.to)}\n")
     return 0
 

@@ -237,7 +237,9 @@ static void *serve(void *connection)
             break;
         r.body.wants_crc64 = wants_crc64(&r);
         pace_begin(c);
-        if (read_body(c, &r, trailer, is_about_parts(&r) ? part_kept : most_kept)) {
+        int is_question = !strcmp(r.method, "POST"); /* a list of parts: to be read, not kept */
+        size_t most = is_question ? 4 << 20 : is_about_parts(&r) ? part_kept : most_kept;
+        if (read_body(c, &r, trailer, most)) {
             free(r.body.kept);
             break;
         }

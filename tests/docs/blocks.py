@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
 
+from benchmarks.results import newest, summary
 from ckptsyncd import errors
 from ckptsyncd.cli.program import COMMANDS
 from ckptsyncd.core import messages, orders
@@ -191,7 +192,20 @@ def _s3_server(found: Found) -> tuple[str, ...]:
     )
 
 
+def measured() -> str:
+    """Return the table of the newest results under ``benchmarks/results``."""
+    found = newest()
+    if found is None:
+        return "Nothing was measured yet.\n"
+    lines = summary(found)
+    load = f"load {found.machine['load before']} to {found.machine['load after']}"
+    cores = f"{found.machine['cores']} cores of an {found.machine['processor']}"
+    page = f"[all of it](benchmarks/results/{found.date}.md)"
+    return "\n".join([*lines, "", f"Measured {found.date}, {cores}, {load} ({page}).", ""])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
+    "benchmarks": measured,
     "commands": commands,
     "daemon-moves": daemon_moves,
     "exit-codes": exit_codes,
