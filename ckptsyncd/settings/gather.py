@@ -86,7 +86,7 @@ def said_in_file(name: str) -> dict[str, Said]:
     text = _text_of(name)
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers and levels beyond any use
         line = re.search(r"at line (\d+)", str(error))
         where = f"{name}:{line[1]}" if line else name
         msg = f"{where}: not TOML: {error}"
@@ -107,7 +107,7 @@ def value_of(definition: Definition, said: Said) -> Any:
     kind = definition.kind
     try:
         return kind.parse(said.value) if said.is_text else kind.take(said.value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         shown = said.value if isinstance(said.value, str) else str(said.value)
         msg = f"{said.where}: {definition.name} = {shown!r}: {error}"
         raise UsageError(msg, hint=f"allowed: {kind.allowed()}") from error

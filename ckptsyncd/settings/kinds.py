@@ -182,7 +182,7 @@ class Many:
 
 def within(value: float, low: float, high: float) -> float:
     """Return the value if it is within bounds; raises ValueError."""
-    if math.isnan(value) or not low <= value <= high:
+    if (isinstance(value, float) and math.isnan(value)) or not low <= value <= high:
         msg = "out of range"
         raise ValueError(msg)
     return value
