@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ckptsyncd.check import bucket, documents, metadata, place, rate, root, setup, stop, store
@@ -113,19 +113,24 @@ class Preflight:
     # The store ----------------------------------------------------------------------------------
 
     def _store(self, found: Premises) -> Iterator[Finding]:
+        settings = self._settings
         try:
-            opened = store_at(self._settings.url, self._settings)
+            opened = store_at(settings.url, settings)
+            second = store_at(settings.also, settings) if settings.also else None
         except CkptsyncdError as error:
             yield failed("store", error)
             return
         made = []
-        for finding in self._tried(opened):
+        for finding in self._tried(opened, settings.url):
             made.append(finding)
             yield finding
         if self.rate_seconds and not any(finding.level == "fail" for finding in made):
             yield from self._rate(opened, found)
+        if second is not None:
+            for finding in self._tried(second, settings.also):
+                yield replace(finding, subject=f"also: {finding.subject}")
 
-    def _tried(self, opened: Store) -> Iterator[Finding]:
+    def _tried(self, opened: Store, url: str) -> Iterator[Finding]:
         """Yield what the store is like; nothing is written where it may not lie."""
         situation = opened.situation() if isinstance(opened, Situated) else None
         if situation is not None:
@@ -134,7 +139,7 @@ class Preflight:
             if region.level == "fail":
                 return
         yield from store.store(opened, time.time())
-        to = parse_url(self._settings.url)
+        to = parse_url(url)
         if situation is not None and to.scheme != "file":
             prefix = f"{to.path}/" if to.path else ""
             keeps = to.scheme in ("s3", "gs")

@@ -79,6 +79,18 @@ def test_a_machine_where_all_is_well(root: Path, url: str) -> None:
     assert [path.name for path in inside] == ["lock"]
 
 
+def test_the_second_destination_is_tried_too(root: Path, url: str) -> None:
+    """It has lines of its own, under the same rules about where it may lie."""
+    second = f"file://{root.parent}/second"
+    found = check(root, url, "--also", second)
+    assert found.code == 0
+    assert found.level("also: write") == "ok"
+    found = check(root, url, "--also", second, "--allowed-regions", "ca-central-1")
+    assert found.code == 7
+    assert found.level("also: region") == "fail"
+    assert "also: write" not in found.rows
+
+
 def test_people_get_lines_and_what_to_do(root: Path, url: str) -> None:
     """Without --json each finding is a line, a warning is followed by its advice."""
     command = [sys.executable, "-m", "ckptsyncd", "check", str(root), url, "--seconds", "0"]
