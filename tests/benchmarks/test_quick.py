@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import botocore.session
 import pytest
 
 from benchmarks.__main__ import main
@@ -17,8 +18,10 @@ from ckptsyncd.checksum import combined, crc64nvme
 from ckptsyncd.core.facts import IfAbsent, IfMatches, Piece
 from ckptsyncd.errors import Again, Gone, Lost
 from ckptsyncd.stores.memory import BytesBody
+from ckptsyncd.stores.s3.lines import Place
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.store import S3Store
+from ckptsyncd.stores.s3.wire import lines_to
 
 pytestmark = pytest.mark.server
 
@@ -106,6 +109,31 @@ def test_the_sink_drops_what_is_large(store: S3Store, target: Target) -> None:
     connection.request("GET", "/bucket/prefix/whole")
     assert connection.getresponse().status == http.client.GONE
     connection.close()
+
+
+def test_the_short_way_trusts_whom_the_sdk_trusts(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over TLS bodies go the short way with the CA bundle that the SDK uses, and not without it."""
+    with sink(work, name="tls", tls=True) as target:
+        for name, value in target.environment.items():
+            monkeypatch.setenv(name, value)
+        options = S3Options(endpoint_url=target.endpoint, region="us-east-1")
+        with closing(S3Store("bucket", "tls", options)) as store:
+            for turn in range(3):
+                store.put_whole(f"key-{turn}", BytesBody(DATA), "n", create_only=True)
+            assert store._wire.way == "short"
+            express = store._wire._express
+            assert express._lines is not None
+            assert len(express._lines._idle) == 1
+            monkeypatch.delenv("AWS_CA_BUNDLE")
+            core = botocore.session.Session()
+            place = Place(True, "127.0.0.1", target.address[1], "127.0.0.1")
+            assert lines_to(place, core, options).take() is None
+            monkeypatch.setenv("AWS_CA_BUNDLE", target.cert)
+            line = lines_to(place, botocore.session.Session(), options).take()
+            assert line is not None
+            line.close()
 
 
 def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

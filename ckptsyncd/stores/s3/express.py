@@ -3,8 +3,8 @@
 An SDK's request costs 1.5 ms of CPU time around its bytes, this one 0.3 ms (measured). It is used
 only where it can be exactly what the SDK would send: the first requests go the SDK's way and show
 where the bucket is and how they are signed. No proxy, no other signature, no parameter that is not
-listed here; what is sent elsewhere (a redirect, another region) the SDK sends again, and after an
-answer that is no success the next requests go its way too.
+listed here; what is sent elsewhere (a redirect, another region) the SDK sends again, and while a
+server is unwilling (it throttles, refuses or fails) the next requests go its way too.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ ELSEWHERE = frozenset({301, 302, 303, 307, 308})
 CODES_ELSEWHERE = frozenset(
     {"AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "IncorrectEndpoint"}
 )
-#: After an answer that was no success so many requests go the SDK's way: it waits for the server's
-#: go-ahead before it sends a large body (guessed).
+#: These say that bodies are not wanted now; whatever else is wrong is wrong with one request.
+UNWILLING = ELSEWHERE | {401, 403, 429}
+#: After such an answer, or one that did not come, so many requests go the SDK's way: it waits for
+#: the server's go-ahead before it sends a large body (guessed).
 REST_REQUESTS = 8
 
 #: TLS or a declared checksum protects the payload; its hash would only cost time.
@@ -118,7 +120,8 @@ class Express:
         lines.give_back(line, answer)
         if answer.status == 200:  # noqa: PLR2004
             return answer
-        self._trip()
+        if answer.status in UNWILLING or answer.status >= 500:  # noqa: PLR2004
+            self._trip()
         if not _is_for_the_sdk(answer):
             raise _as_told(answer, verb)
         return None
