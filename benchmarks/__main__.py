@@ -142,9 +142,12 @@ def measure(work: Path, choice: Choice) -> Results:
         chosen = [one for one in wanted if one in (choice.cases or cases) and one in cases]
         if not name.partition(",")[0].startswith(choice.server) or not chosen:
             continue
-        with target_of(work, name, tls=tls, options=options) as target:
-            for one in chosen:
-                results.rows += rounds_of(target, cases[one], work, peers, choice.rounds)
+        try:
+            with target_of(work, name, tls=tls, options=options) as target:
+                for one in chosen:
+                    results.rows += rounds_of(target, cases[one], work, peers, choice.rounds)
+        except (PeerFailedError, OSError) as error:  # what was measured before is kept
+            results.notes.append(f"{name}: broke off: {error}")
     if choice.figures:
         results.figures += figures.all_of(work, quick=choice.quick)
     results.machine["load after"] = f"{os.getloadavg()[0]:.1f}"

@@ -52,8 +52,10 @@ def build(folder: Path) -> Path:
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate for the loopback address, valid for a day, and its key."""
+    """Return a certificate for the loopback address, made for a day where there is none."""
     cert, key = folder / "cert.pem", folder / "key.pem"
+    if cert.exists():
+        return cert, key
     names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
     kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
     command = ["openssl", "req", *kind, *names, "-keyout", str(key), "-out", str(cert)]
