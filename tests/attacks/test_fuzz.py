@@ -29,7 +29,7 @@ from ckptsyncd.report.status_read import from_json
 from ckptsyncd.settings.load import load
 
 SETTINGS = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 CORPUS = Path(__file__).parent / "corpus"
 
