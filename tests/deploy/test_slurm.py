@@ -107,3 +107,52 @@ def test_wreckage_keeps_a_job_from_starting(tmp_path: Path, node: dict[str, str]
 def test_an_epilog_without_a_prolog_does_nothing(node: dict[str, str]) -> None:
     """Where no sidecar was started, for whatever reason, the epilog leaves everything alone."""
     assert script("epilog.sh", node).returncode == 0
+
+
+#: As the cluster runs a step: on two nodes at once, each with a disk of its own.
+SRUN = """#!/bin/sh
+shift
+for node in 0 1; do
+  SLURM_NODEID=$node SLURM_NNODES=2 DISK=$DISK/$node "$@" & pids="$pids $!"
+done
+code=0
+for pid in $pids; do wait "$pid" || code=$?; done
+exit "$code"
+"""
+#: A training in which every node writes its share of one checkpoint.
+TRAINING = """
+import os, pathlib, sys
+node = os.environ["SLURM_NODEID"]
+folder = pathlib.Path(sys.argv[1]) / "step-5"
+folder.mkdir()
+(folder / f"shard-{node}.bin").write_bytes(node.encode() * 1000)
+"""
+
+
+def test_nodes_of_a_job_store_one_checkpoint(tmp_path: Path, node: dict[str, str]) -> None:
+    """The batch script, told TOGETHER, trains on two nodes, and one restore has both shares."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, text in (("srun", SRUN), ("ckptsyncd", Path(node["CKPTSYNCD"]).read_text())):
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    (tmp_path / "training.py").write_text(TRAINING)
+    environ = {
+        **node,
+        "PATH": f"{tools}:{node['PATH']}",
+        "TRAIN": f"{sys.executable} {tmp_path / 'training.py'}",
+        "TOGETHER": "1",
+        "STATE_DIRECTORY": str(tmp_path / "state"),
+        "RUNTIME_DIRECTORY": str(tmp_path / "sockets"),
+        "CKPTSYNCD_RANKS_QUIET_SECONDS": "1s",
+    }
+    batch = ["bash", str(SLURM / "train.sbatch")]
+    done = subprocess.run(
+        batch, env=environ, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    command = [node["CKPTSYNCD"], "restore", f"{node['DESTINATION']}/{JOB}", str(tmp_path / "all")]
+    restored = subprocess.run(command, env=node, capture_output=True, check=False, timeout=60)
+    assert restored.returncode == 0, restored.stderr
+    found = {path.name for path in (tmp_path / "all" / "step-5").iterdir()}
+    assert found == {"shard-0.bin", "shard-1.bin"}
