@@ -98,7 +98,7 @@ def at_rest(work: Path, *, quick: bool) -> Iterator[Figure]:
 
 
 def capped(work: Path) -> Iterator[Figure]:
-    """How much of a cap is used over five seconds in the middle of an upload."""
+    """Show how much of a cap is used over five seconds in the middle of an upload."""
     source = make(Case("cap", "cap", (8 * 60 * MIB,)), work)
     cap = f"{CAP_BYTES // MIB}MiB/s"
     with (
@@ -107,23 +107,13 @@ def capped(work: Path) -> Iterator[Figure]:
         daemon(target, base, "--bandwidth", cap) as ours,
     ):
         linked(source, ours.base / "next").rename(ours.root / "checkpoint-9")
-        while target.counts()["bytes"] < CAP_BYTES:
+        while target.counts()["arrived"] < CAP_BYTES:
             rest(0.05)
-        rates = []
-        for _ in range(1):
-            before, at = arrived(target.pid), time.perf_counter()
-            rest(CAP_SECONDS)
-            rates.append((arrived(target.pid) - before) / (time.perf_counter() - at))
-    used = tuple(rate / CAP_BYTES * 100 for rate in rates)
-    yield Figure(f"bandwidth cap of {cap}: used over 5 s", used, "%", "with heads, without TCP's")
-
-
-def arrived(pid: int) -> int:
-    """Return the bytes that a process has read from anywhere, sockets too."""
-    for line in Path(f"/proc/{pid}/io").read_text().splitlines():
-        if line.startswith("rchar:"):
-            return int(line.split()[1])
-    return 0
+        before, at = target.counts()["arrived"], time.perf_counter()
+        rest(CAP_SECONDS)
+        rate = (target.counts()["arrived"] - before) / (time.perf_counter() - at)
+    used = rate / CAP_BYTES * 100
+    yield Figure(f"bandwidth cap of {cap}: used over 5 s", (used,), "%", "bodies, as they arrive")
 
 
 def trees(work: Path) -> Iterator[Figure]:

@@ -388,7 +388,8 @@ static int about_bucket(Connection *c, Request *r)
 static int say_counts(Connection *c)
 {
     Text text = {0};
-    add(&text, "{\"requests\": %lu, \"bytes\": %lu, \"checked\": %lu, \"refused\": %lu}\n", requests, body_bytes, checked, refused);
+    add(&text, "{\"requests\": %lu, \"bytes\": %lu, \"checked\": %lu, \"refused\": %lu, \"arrived\": %lu}\n",
+        requests, body_bytes, checked, refused, arrived);
     return say_text(c, &text, "application/json");
 }
 

@@ -1,6 +1,7 @@
 /* Connections, with or without TLS, and the bodies that come over them. */
 #define BLOCK (256 * 1024)
 
+static unsigned long arrived;
 static int delay_ms;
 static double bytes_per_second;
 
@@ -29,6 +30,7 @@ static void pace_begin(Connection *c)
 static void pace(Connection *c, size_t count)
 {
     c->paced += count;
+    __atomic_add_fetch(&arrived, count, __ATOMIC_RELAXED);
     if (bytes_per_second <= 0)
         return;
     double early = c->paced_from + (double)c->paced / bytes_per_second - seconds_now();
@@ -125,10 +127,12 @@ static int drop(Connection *c, uint64_t length, uint64_t *dropped)
         ssize_t n;
         if (c->tls || c->at < c->end || bytes_per_second > 0)
             n = read_some(c, block, most);
-        else
+        else {
             do
                 n = recv(c->socket, NULL, left < (1 << 20) ? (size_t)left : 1 << 20, MSG_TRUNC);
             while (n < 0 && errno == EINTR);
+            __atomic_add_fetch(&arrived, n > 0 ? (unsigned long)n : 0, __ATOMIC_RELAXED);
+        }
         if (n <= 0)
             return -1;
         *dropped += (uint64_t)n;
