@@ -15,9 +15,10 @@ MIB = 1024 * 1024
 
 def torch_bytes(size: int, seed: int) -> bytes:
     """Return a file as torch.save writes it: a zip with one stored member of about this size."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("archive/data.pkl", random.Random(seed).randbytes(size))
+    out, chance = io.BytesIO(), random.Random(seed)
+    with zipfile.ZipFile(out, "w") as archive, archive.open("archive/data.pkl", "w") as member:
+        for start in range(0, size, 16 * MIB):
+            member.write(chance.randbytes(min(16 * MIB, size - start)))
     return out.getvalue()
 
 

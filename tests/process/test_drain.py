@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -21,10 +22,12 @@ from tests.proxy import Proxy
 
 pytestmark = pytest.mark.server
 
-#: Four checkpoints of 64 MiB, of which a link of 16 MiB/s carries two in ten seconds.
-SIZE = 64 * MIB
-SPEED = 16.0 * MIB
-NOTICE_SECONDS = 10.0
+#: Four checkpoints of 64 MiB, of which a link of 16 MiB/s carries two in ten seconds. With
+#: ``CKPTSYNCD_TEST_DRAIN=full`` it is a gibibyte, 60 MB/s, and 15 s.
+IS_FULL = os.environ.get("CKPTSYNCD_TEST_DRAIN") == "full"
+SIZE = (256 if IS_FULL else 64) * MIB
+SPEED = 60e6 if IS_FULL else 16.0 * MIB
+NOTICE_SECONDS = 15.0 if IS_FULL else 10.0
 
 #: A trainer that saves once more when it gets the signal, and goes on.
 TRAINER = """
