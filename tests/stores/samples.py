@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ckptsyncd.checksum import crc64nvme
@@ -34,6 +34,10 @@ class Behind(Protocol):
     def __call__(self) -> Mapping[str, bytes]:
         """Return what is stored, key to bytes, without what is only begun."""
         ...
+
+
+#: Tells which upload's nonce an object carries.
+Mark = Callable[[str], str | None]
 
 
 class LyingBody(BytesBody):

@@ -17,6 +17,7 @@ from tests.stores.samples import (
     Behind,
     BrokenBody,
     LyingBody,
+    Mark,
     piece_bytes_of,
     pieces_of,
     read,
@@ -43,6 +44,18 @@ class Storing:
         assert (seen.size, seen.crc64nvme, seen.nonce) == (size, crc64nvme(data), NONCE)
         assert seen.version == put.version
         assert read(store, "dir/small", size) == data
+
+    @pytest.fixture
+    def mark(self, store: Store) -> Mark:
+        """Ask the store itself, where nothing else could be asked."""
+        return lambda key: store.stat(key).nonce
+
+    def test_an_object_carries_the_nonce_of_its_upload(self, store: Store, mark: Mark) -> None:
+        """A plain client sees it beside the bytes, however they were sent, and none on a record."""
+        store.put_whole("whole", BytesBody(b"bytes"), NONCE, create_only=True)
+        stored(store, "pieces", b"bytes")
+        store.put_small("record", b"bytes", None)
+        assert (mark("whole"), mark("pieces"), mark("record")) == (NONCE, NONCE, None)
 
     @pytest.mark.parametrize("over", [-1, 0, 1])
     def test_sizes_around_a_piece_are_stored_whole(

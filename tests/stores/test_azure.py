@@ -15,7 +15,7 @@ from ckptsyncd.stores.azure.store import AzureStore
 from ckptsyncd.stores.memory import BytesBody
 from tests.emulators import AzureServer
 from tests.stores.conformance import Conformance
-from tests.stores.samples import NONCE, ODD_KEYS, Behind, some_bytes, stored, upload
+from tests.stores.samples import NONCE, ODD_KEYS, Behind, Mark, some_bytes, stored, upload
 
 _numbers = count()
 
@@ -39,6 +39,17 @@ class TestAzurite(Conformance):
     def behind(self, store: AzureStore, azurite_server: AzureServer) -> Behind:
         """Look with a plain client."""
         return lambda: azurite_server.objects(store._root)
+
+    @pytest.fixture
+    def mark(self, store: AzureStore, azurite_server: AzureServer) -> Mark:
+        """Ask for the metadata with a plain client."""
+
+        def of(key: str) -> str | None:
+            with azurite_server.client() as client:
+                found = client.get_blob_client(store._root + key).get_blob_properties().metadata
+            return found.get("ckptsyncd_nonce")
+
+        return of
 
     @pytest.mark.parametrize("key", ODD_KEYS)
     def test_odd_names_can_be_uploaded_in_pieces(

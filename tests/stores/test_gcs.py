@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from urllib.parse import quote
 
 import pytest
+import requests
 
 from ckptsyncd.core.facts import Piece
 from ckptsyncd.core.ports import Store
@@ -19,6 +21,7 @@ from tests.stores.samples import (
     NONCE,
     ODD_KEYS,
     Behind,
+    Mark,
     abandoned,
     piece_bytes_of,
     some_bytes,
@@ -61,6 +64,18 @@ class OnGcs(Conformance):
             for key, data in server.objects(store._root).items()
             if not key.startswith(".ckptsyncd/uploads/")
         }
+
+    @pytest.fixture
+    def mark(self, store: GcsStore, server: GcsServer) -> Mark:
+        """Ask for the metadata with a plain client."""
+
+        def of(key: str) -> str | None:
+            name = quote(store._root + key, safe="")
+            url = f"{server.endpoint}/storage/v1/b/{BUCKET}/o/{name}"
+            found: dict[str, str] = requests.get(url, timeout=10).json().get("metadata") or {}
+            return found.get("ckptsyncd-nonce")
+
+        return of
 
     @pytest.mark.parametrize("key", ODD_KEYS)
     def test_odd_names_can_be_uploaded_in_pieces(

@@ -22,7 +22,7 @@ from ckptsyncd.stores.s3.store import S3Store
 from tests import servers
 from tests.stores.conformance import Conformance
 from tests.stores.found import FOUND
-from tests.stores.samples import NONCE, Behind, BrokenBody, piece_bytes_of, read, some_bytes
+from tests.stores.samples import NONCE, Behind, BrokenBody, Mark, piece_bytes_of, read, some_bytes
 
 
 def opened(server: servers.S3Server, prefix: str) -> S3Store:
@@ -98,6 +98,19 @@ class OnS3(Conformance):
             return body
 
         return look
+
+    @pytest.fixture
+    def mark(self, place: Place) -> Mark:
+        """Ask for the metadata with the plain client."""
+
+        def of(key: str) -> str | None:
+            full = f"{place.prefix}/{key}"
+            found: dict[str, str] = place.plain.head_object(Bucket=place.bucket, Key=full)[
+                "Metadata"
+            ]
+            return found.get("ckptsyncd-nonce")
+
+        return of
 
     def reopened(self, store: Store) -> Store:
         """Open the same prefix again."""

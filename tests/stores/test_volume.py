@@ -11,7 +11,7 @@ from ckptsyncd.core.ports import Store
 from ckptsyncd.stores.volume.probe import Findings
 from ckptsyncd.stores.volume.store import VolumeStore
 from tests.stores.conformance import Conformance
-from tests.stores.samples import Behind
+from tests.stores.samples import Behind, Mark
 
 WORK = ".ckptsyncd/tmp/"
 
@@ -39,6 +39,17 @@ class OnVolume(Conformance):
             return {key: data for key, data in named.items() if not key.startswith(WORK)}
 
         return look
+
+    @pytest.fixture
+    def mark(self, durable: Path) -> Mark:
+        """Read the extended attribute."""
+
+        def of(key: str) -> str | None:
+            name = "user.ckptsyncd.nonce"
+            path = str(durable / key)
+            return os.getxattr(path, name).decode() if name in os.listxattr(path) else None
+
+        return of
 
     def reopened(self, store: Store) -> Store:
         """Open the same directory again."""
