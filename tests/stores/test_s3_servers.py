@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cache
@@ -209,6 +210,23 @@ class TestS3rver(OnS3):
             store.put_whole("short", BrokenBody(data), NONCE, create_only=True)
         if "short" in behind():
             assert store.stat("short").crc64nvme != crc64nvme(data)
+
+
+@pytest.mark.server
+def test_more_than_a_thousand_keys_are_listed(moto_server: servers.S3Server) -> None:
+    """A thousand keys are the most that one page holds: the rest is on the next."""
+    keys = [f"{number:04}" for number in range(1005)]
+    with (
+        closing(servers.client(moto_server.endpoint)) as plain,
+        closing(S3Store(moto_server.bucket, "page", S3Options(moto_server.endpoint))) as store,
+        ThreadPoolExecutor(4) as pool,
+    ):
+
+        def put(key: str) -> None:
+            plain.put_object(Bucket=moto_server.bucket, Key=f"page/{key}", Body=b"x")
+
+        list(pool.map(put, keys))
+        assert [fact.key for fact in store.list("")] == keys
 
 
 if "CKPTSYNCD_TEST_S3" in os.environ:
