@@ -48,7 +48,7 @@ class Daemon:
 
     def start(self) -> None:
         """Start it and wait until it has tried the store out."""
-        self.root.mkdir(parents=True)
+        self.root.mkdir(parents=True, exist_ok=True)
         command = [
             *self.under, sys.executable, "-m", "ckptsyncd", "run", str(self.root),
             f"s3://{BUCKET}/{self.prefix}", "--s3-endpoint", self.target.endpoint,
