@@ -39,10 +39,10 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             (
                 "core/sending/upload.py",
-                "files=tuple(edition.stored[fact.path] for fact in edition.listing.files),",
+                "        row = edition.stored[fact.path]\n",
                 (
-                    "files=tuple(edition.stored.get(fact.path) or stored_file(fact, "
-                    "edition.files[fact.path].key, 0, '', 0) for fact in edition.listing.files),"
+                    "        row = edition.stored.get(fact.path) or stored_file(fact, "
+                    "edition.files[fact.path].key, 0, '', 0)\n"
                 ),
             ),
             (
@@ -130,8 +130,8 @@ class Scanner:
     _one(
         "piece-trusted-after-the-listing-changed",
         "core/sending/editions.py",
-        "if row is None or row.settled.listing != edition.listing:",
-        "if row is None:",
+        "known = row is not None and row.number and row.settled.listing == edition.listing",
+        "known = row is not None and row.number",
     ),
     _one(
         "ambiguous-finish-taken-as-failure",
@@ -156,9 +156,9 @@ class Scanner:
         "committed-editions-not-compared",
         (
             (
-                "core/sending/editions.py",
-                "        return tuple(sorted(committed, reverse=True))\n",
-                "        return ()\n",
+                "core/sending/rivals.py",
+                "    return tuple(sorted(committed, reverse=True))\n",
+                "    return ()\n",
             ),
         ),
     ),

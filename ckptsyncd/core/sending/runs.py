@@ -106,8 +106,8 @@ class Runs:
         series = self.of(manifest.series)
         if self.policy.nodes > 1 and manifest.writer.nonce != self.nonce:
             # Who committed moves the hint: a thousand nodes that did would be in each other's way.
-            series.trusts_until = now + latest_delay(self.policy.node, self.nonce)
-            series.latest_known = False
+            trusts_until = now + latest_delay(self.policy.node, self.nonce)
+            series.latest_known, series.trusts_until = False, trusts_until
         self._warn_of_step_back(series, manifest, notes)
         series.after_step = max(series.after_step, -1 if manifest.step is None else manifest.step)
         if series.best is None or manifest.rank() > series.best.rank():
