@@ -65,23 +65,25 @@ class Shelf:
         return {pin_id: size for pin_id, size in found.items() if size}
 
     def weigh(self) -> PinsWeighed:
-        """Return what is kept for us alone, what is free, what is allowed; OSError: no root."""
+        """Return what is kept for us alone, what is free, what is allowed; OSError: no root.
+
+        A disk so empty that nothing on it can be too much is not searched: no pin is told.
+        """
         space = os.statvfs(self._root)
         disk_bytes = space.f_blocks * space.f_frsize
-        return PinsWeighed(
-            pins=tuple(sorted(self.weighed().items())),
-            free_bytes=space.f_bavail * space.f_frsize,
-            floor_bytes=self._room.floor(disk_bytes),
-            most_bytes=self._room.most(disk_bytes),
-        )
+        free_bytes = space.f_bavail * space.f_frsize
+        floor, most = self._room.floor(disk_bytes), self._room.most(disk_bytes)
+        is_empty = (space.f_blocks - space.f_bfree) * space.f_frsize <= most
+        pins = () if is_empty and free_bytes >= floor else tuple(sorted(self.weighed().items()))
+        return PinsWeighed(pins, free_bytes, floor, most)
 
     def make_room(self, size: int) -> None:
         """Raise OSError where a copy of so many bytes would take more than is allowed."""
-        now = self.weigh()
-        held = sum(kept for _, kept in now.pins)
-        if held + size > now.most_bytes:
+        space = os.statvfs(self._root)
+        most = self._room.most(space.f_blocks * space.f_frsize)
+        if sum(self.weighed().values()) + size > most:
             text = f"a copy of {size_words(size)} would be more than pins_most_bytes allows"
-            raise OSError(errno.ENOSPC, f"{text} ({size_words(now.most_bytes)})")
+            raise OSError(errno.ENOSPC, f"{text} ({size_words(most)})")
 
     def _above_floor(self, size: int) -> None:
         space = os.statvfs(self._root)

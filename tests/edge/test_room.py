@@ -50,7 +50,7 @@ def test_a_link_weighs_once_it_is_the_last(root: Path) -> None:
 
 def test_a_descriptor_weighs_once_it_is_the_last(root: Path, tmp_path: Path) -> None:
     """The same where no link can be made and the file is held open."""
-    disk = RealDisk(root, unchecked, pins=tmp_path / "elsewhere")
+    disk = RealDisk(root, unchecked, pins=tmp_path / "elsewhere", room=Room(0, 0))
     disk.pin("p1", listing(disk))
     assert disk.weigh().pins == ()
     (root / "a.pt").unlink()
@@ -69,6 +69,16 @@ def test_a_copy_needs_room(root: Path) -> None:
         assert disk.held() == ()
     disk = RealDisk(root, unchecked, room=Room(6 * MIB, MIB))
     assert disk.copy("p1", listing(disk)) == (listing(disk), "")
+    assert disk.weigh().pins == (("p1", MIB),)
+
+
+def test_an_empty_disk_is_not_searched(root: Path) -> None:
+    """Where all that lies on the disk is less than pins may hold, no pin is looked at."""
+    disk = RealDisk(root, unchecked, room=Room(0, 4 * MIB))
+    disk.pin("p1", listing(disk))
+    (root / "a.pt").unlink()
+    assert disk.weigh().pins == ()
+    (root / "b.pt").write_bytes(b"b" * 4 * MIB)
     assert disk.weigh().pins == (("p1", MIB),)
 
 
