@@ -92,6 +92,8 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
     }
     if kind == "file":
         row |= {"key": draw(st.sampled_from(["data", "c/a"])), "crc64nvme": CHECKSUM}
+        if draw(st.booleans()):
+            row["twin"] = draw(PATHS)
     if kind == "symlink":
         row["target"] = draw(TARGETS)
     return row
