@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from secrets import token_hex
+from typing import Any
 
 from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.ports import Body
@@ -47,6 +48,7 @@ class Keeper:
         self._reader = reader
         self._has_doubts = False
         self._rounds: list[str] = []
+        self._found_out: dict[str, Any] = {}
         self._tried = Tried(self._try_out)
 
     @property
@@ -59,9 +61,22 @@ class Keeper:
         return self._tried.found()
 
     def _try_out(self) -> Findings:
+        """Try in rounds: one that found out something before it failed is followed at once.
+
+        It takes some twenty requests, of which one fails most of the time where many do.
+        """
+        while True:
+            before = len(self._found_out)
+            try:
+                return self._round()
+            except Again as error:
+                if len(self._found_out) == before or error.wait_seconds:
+                    raise
+
+    def _round(self) -> Findings:
         key = f"{self._root}{OURS}probe/{token_hex(8)}"
         trust = self._options.trust_size
-        probe = Probe(self._wire, key, self.encryption(), trust_size=trust)
+        probe = Probe(self._wire, key, self.encryption(), self._found_out, trust_size=trust)
         self._rounds.append(key)
         found = probe.findings()
         probe.wipe(self._rounds[:-1])
