@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ckptsyncd.errors import Again, Missing, StoreError
+from ckptsyncd.stores.clocks import wall_of
 
 #: What is as good as a key to the store, inside an address that an error may quote: the name of a
 #: session, a signature.
@@ -59,7 +60,13 @@ class Asked:
         )
 
 
-def seconds_of(retry_after: str | None) -> float | None:
-    """Return what a Retry-After header asks for in seconds; its form as a date is not read."""
+def seconds_of(retry_after: str | None, date: str | None = None) -> float | None:
+    """Return what a Retry-After header asks for in seconds, ``None`` where it says nothing.
+
+    A moment is told from the answer's own ``date``: our clock may be another.
+    """
     text = retry_after or ""
-    return float(text) if text.isascii() and text.isdecimal() else None
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    until, now = wall_of(text), wall_of(date)
+    return None if until is None or now is None else max(until - now, 0.0)

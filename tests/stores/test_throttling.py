@@ -14,7 +14,7 @@ from ckptsyncd.errors import StoreError
 from ckptsyncd.stores.azure import faults as azure
 from ckptsyncd.stores.gcs import faults as gcs
 from ckptsyncd.stores.s3 import faults as s3
-from ckptsyncd.stores.verdicts import Asked
+from ckptsyncd.stores.verdicts import Asked, seconds_of
 
 ASKED = Asked("put piece", "key", is_write=True)
 
@@ -67,6 +67,25 @@ SLOW: tuple[tuple[StoreError, bool], ...] = (
     (of_azure(500, "InternalError"), False),
     (of_azure(409, "LeaseIdMissing"), False),
 )
+
+
+@pytest.mark.parametrize(
+    ("asked", "date", "seconds"),
+    [
+        ("120", None, 120.0),
+        ("Wed, 21 Oct 2026 07:28:30 GMT", "Wed, 21 Oct 2026 07:28:00 GMT", 30.0),
+        ("Wed, 21 Oct 2026 07:27:00 GMT", "Wed, 21 Oct 2026 07:28:00 GMT", 0.0),
+        ("Wed, 21 Oct 2026 07:28:30 GMT", None, None),
+        ("soon", "Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ("-1", "Wed, 21 Oct 2026 07:28:00 GMT", None),
+        (None, None, None),
+    ],
+)
+def test_a_moment_is_told_by_the_servers_own_clock(
+    asked: str | None, date: str | None, seconds: float | None
+) -> None:
+    """Retry-After counts seconds, or names a moment beside the answer's Date."""
+    assert seconds_of(asked, date) == seconds
 
 
 @pytest.mark.parametrize(("error", "throttled"), SLOW, ids=[str(error)[:60] for error, _ in SLOW])

@@ -110,7 +110,7 @@ def classify(asked: Asked, error: Exception) -> StoreError:
         verdict = DAMAGED
     if verdict.kind is Missing:
         verdict = Verdict(asked.absent)
-    wait_seconds = seconds_of(answer.headers.get("Retry-After"))
+    wait_seconds = seconds_of(answer.headers.get("Retry-After"), answer.headers.get("Date"))
     return asked.error(verdict, f"{code or 'HTTP'} ({status}): {_first_line(error)}", wait_seconds)
 
 

@@ -100,7 +100,8 @@ def from_answer(asked: Asked, answer: Response) -> StoreError:
     if verdict.kind is Missing:
         verdict = Verdict(asked.absent, _BUCKET if asked.absent is Never else None)
     text = f"{reason or 'HTTP'} ({answer.status_code}): {said}"
-    return asked.error(verdict, text, seconds_of(answer.headers.get("Retry-After")))
+    wait_seconds = seconds_of(answer.headers.get("Retry-After"), answer.headers.get("Date"))
+    return asked.error(verdict, text, wait_seconds)
 
 
 def from_exception(asked: Asked, error: Exception) -> StoreError:

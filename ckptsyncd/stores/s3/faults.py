@@ -186,4 +186,4 @@ def _status(response: Any) -> int:
 
 def _wait_seconds(response: Any) -> float | None:
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    return seconds_of(headers.get("retry-after"))
+    return seconds_of(headers.get("retry-after"), headers.get("date"))
