@@ -16,7 +16,7 @@ from ckptsyncd.core.messages import Message, MirrorEnded, Pruned, PruneEnded
 from ckptsyncd.core.orders import HoldMirror, HoldPrune, Mirror, Prune
 from ckptsyncd.core.ports import Store
 from ckptsyncd.destination import store_at
-from ckptsyncd.errors import CkptsyncdError, NoCheckpoint, PolicyRefused
+from ckptsyncd.errors import CkptsyncdError, PolicyRefused
 from ckptsyncd.recover.catalog import Entry
 from ckptsyncd.recover.mirror import mirror
 from ckptsyncd.recover.patience import Pace
@@ -109,8 +109,6 @@ class Tidied:
         )
         try:
             done = tidy(self.store, request, pace=Pace(stop=stop), buried=self._buried)
-        except NoCheckpoint:
-            return PruneEnded(order.number)
         except CkptsyncdError as error:
             return PruneEnded(order.number, error=str(error), interrupted=stop.is_set())
         return _ended(order.number, done)

@@ -105,10 +105,12 @@ def tidy(
     """Do as ``prune`` does, for the daemon: where no rule says what to keep, everything is kept.
 
     ``buried`` hears of each checkpoint that does not exist any more. Ends before its next removal
-    where ``pace`` is stopped. Raises as ``prune`` does.
+    where ``pace`` is stopped. Raises StoreError as ``prune`` does.
     """
     gait = Gait(pace, request.per_second)
-    return _Prune(store, request, Silence(), gait, wall, buried).run()
+    task = _Prune(store, request, Silence(), gait, wall, buried)
+    task.may_be_empty = True
+    return task.run()
 
 
 class _Prune:
@@ -129,13 +131,14 @@ class _Prune:
         self._gait = gait
         self._wall = wall
         self._tell_buried = buried
+        self.may_be_empty = False
         self._judge = Judge(store, VerifyRequest(level=request.level), progress, gait.pace)
         self._fates: list[Fate] = []
         self._buried: list[str] = []
 
     def run(self) -> Pruned:
         catalog = read_catalog(self._store, self._gait.pace)
-        if not catalog.entries and not catalog.broken:
+        if not (catalog.entries or catalog.broken or self.may_be_empty):
             msg = "there is no checkpoint in the store"
             raise NoCheckpoint(msg)
         done = Pruned(dry_run=self._request.dry_run)

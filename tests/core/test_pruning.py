@@ -11,7 +11,13 @@ from ckptsyncd.core.messages import PruneEnded
 from ckptsyncd.core.orders import HoldPrune, Prune
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.rules.retention import Retention
-from ckptsyncd.core.tidying.pruning import AGAIN_SECONDS, PATIENCE_SECONDS, Leisure, Pruning
+from ckptsyncd.core.tidying.pruning import (
+    AGAIN_SECONDS,
+    PATIENCE_SECONDS,
+    REAP_SECONDS,
+    Leisure,
+    Pruning,
+)
 from ckptsyncd.core.turn import Notebook
 
 IDLE = Leisure(may=True, is_busy=False)
@@ -72,6 +78,15 @@ def test_data_is_removed_after_its_grace_without_a_commit() -> None:
     run(pruning, 100.0, pruned=1, waiting=True)
     assert orders(pruning, 3699.0) == []
     assert len(orders(pruning, 3700.0)) == 1
+
+
+def test_the_dead_are_looked_for_again_once_an_epoch_was_taken() -> None:
+    """A new machine's first look comes too early; the next follows soon, then one a day."""
+    pruning = Pruning(replace(RULES, retention=Retention(), reap=True))
+    run(pruning, 0.0)
+    assert pruning.next_alarm(0.0) == 600.0
+    run(pruning, 600.0)
+    assert pruning.next_alarm(600.0) == 600.0 + REAP_SECONDS
 
 
 def test_uploads_go_first_for_a_while() -> None:

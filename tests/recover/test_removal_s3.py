@@ -15,8 +15,9 @@ from ckptsyncd.core.facts import Piece
 from ckptsyncd.core.records import names
 from ckptsyncd.core.records.documents import Claim, Epoch
 from ckptsyncd.core.rules.retention import Retention
+from ckptsyncd.recover.catalog import Entry
 from ckptsyncd.recover.gait import Gait
-from ckptsyncd.recover.prune import PruneRequest, prune
+from ckptsyncd.recover.prune import PruneRequest, prune, tidy
 from ckptsyncd.recover.reap import DEAD_SECONDS, Reaped, reap
 from ckptsyncd.recover.verify import VerifyRequest, verify
 from ckptsyncd.stores.memory import BytesBody
@@ -89,6 +90,22 @@ def test_pruning(place: Place, tmp_path: Path) -> None:
     assert [one.faults for one in found.results] == [()]
     assert found.unnamed is not None
     assert found.unnamed.is_empty
+
+
+def test_the_daemon_reaps_where_nothing_is_committed(place: Place) -> None:
+    """A run that never came to its first commit leaves nothing behind either."""
+    key = names.claim_key(CLAIM.checkpoint, CLAIM.edition)
+    place.store.put_small(key, CLAIM.encode(), None)
+    epoch = Epoch("run", 0, 2, "alive", "host", NOW)
+    place.store.put_small(names.epoch_key("run", 0), epoch.encode(), None)
+    place.begun("run/checkpoint-5/model.pt", "dead.1")
+    request = PruneRequest(Retention(keep_last=1), per_second=1e9)
+    posted: list[Entry] = []
+    pace, wall = bench.pace(), lambda: NOW
+    done = tidy(place.store, request, pace=pace, buried=posted.append, wall=wall)
+    assert done.reaped == Reaped(0, 1, 1)
+    assert place.uploads() == []
+    assert posted == []
 
 
 def test_half_uploads_of_dead_writers_are_aborted(place: Place) -> None:

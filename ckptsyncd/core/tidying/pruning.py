@@ -113,7 +113,9 @@ class Pruning:
             self.later = now
         else:
             grace = self.policy.prune_grace if message.waiting else REAP_SECONDS
-            self.later = now + min(grace, REAP_SECONDS)
+            # At the first a new machine has not taken its epoch yet: nobody is known to be dead.
+            reaps = interval if self.number == 1 and self.policy.reap else REAP_SECONDS
+            self.later = now + min(grace, reaps)
         self.not_before = now + interval
 
     def next_alarm(self, now: float) -> float:
