@@ -292,7 +292,7 @@ static int get_object(Connection *c, Request *r)
     char sum[16];
     EVP_EncodeBlock((unsigned char *)sum, (void *)&wide, 8);
     int n = snprintf(header, sizeof header, "ETag: \"%s\"\r\nLast-Modified: Tue, 01 Dec 2026 00:00:00 GMT\r\n%s", object->etag, object->meta);
-    if (object->has_crc64)
+    if (object->has_crc64 && !is_part) /* not of a range */
         n += snprintf(header + n, sizeof header - (size_t)n, "x-amz-checksum-crc64nvme: %s\r\nx-amz-checksum-type: FULL_OBJECT\r\n", sum);
     if (is_part)
         snprintf(header + n, sizeof header - (size_t)n, "Content-Range: bytes %lu-%lu/%lu\r\n", from, to, (unsigned long)object->size);
