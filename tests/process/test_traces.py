@@ -58,7 +58,8 @@ class Committed:
     @property
     def what(self) -> tuple[str, int | None, int]:
         """Return what tells it from others in a row of the table."""
-        return self.manifest.checkpoint, self.manifest.step, len(self.manifest.files)
+        files = sum(file.kind != "directory" for file in self.manifest.files)
+        return self.manifest.checkpoint, self.manifest.step, files
 
 
 def committed(durable: Path) -> list[Committed]:
