@@ -43,9 +43,13 @@ class Crew:
         return min(self.size, most)
 
     def steady(self, now: float, *, on: bool) -> None:
-        """Try nothing (any more) while time is short; fewer hands than before is taken back."""
-        if on and self.tried_from:
-            self._settle(max(self.size, self.tried_from), now)
+        """Try nothing (any more) while time is short, and never with fewer hands than at first.
+
+        Then it counts how soon small requests are answered, not what a byte costs.
+        """
+        least = max(self.tried_from, FIRST_HANDS)
+        if on and (self.tried_from or self.size < least):
+            self._settle(max(self.size, least), now)
         self.is_steady = on
 
     def did(self, size: int, given_at: float, now: float, *, most: int, busy: int) -> None:
