@@ -1,0 +1,83 @@
+"""The kernel sets limits or stops us: what is saved becomes safe all the same."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+from tests.process.conftest import Start
+from tests.process.program import command, until
+from tests.process.saving import by_rename, content, safetensors_bytes, trainer_checkpoint
+
+HASTY = ("--linger-seconds", "0s", "--backlog", "keep-all")
+#: Longer than what counts as having been suspended (``edge.loop.OVERSLEPT_SECONDS``).
+STOPPED_SECONDS = 11.0
+
+
+def test_stopped_and_continued(tmp_path: Path, root: Path, durable: str, program: Start) -> None:
+    """What was saved while the daemon was stopped is found when it goes on, and safe."""
+    root.mkdir()
+    daemon = program(root, durable, *HASTY).start()
+    by_rename(root / "before.pt", 3000, 1)
+    daemon.until_safe("before.pt")
+    daemon.signal(signal.SIGSTOP)
+    by_rename(root / "meanwhile.pt", 3000, 2)
+    trainer_checkpoint(root, 10, weights=3000)
+    threading.Event().wait(STOPPED_SECONDS)
+    daemon.signal(signal.SIGCONT)
+    for name in ("meanwhile.pt", "checkpoint-10"):
+        daemon.until_safe(name)
+    assert daemon.stop() == 0
+    del tmp_path
+
+
+def test_hardly_any_descriptors(tmp_path: Path, root: Path, durable: str, program: Start) -> None:
+    """With 40 descriptors for all, a checkpoint of 60 files is pinned, sent and brought back."""
+    root.mkdir()
+    daemon = program(root, durable, *HASTY)
+    daemon.under = ("sh", "-c", 'ulimit -n 40; exec "$@"', "sh")
+    daemon.start()
+    folder = root / "checkpoint-10"
+    folder.mkdir()
+    for number in range(60):
+        (folder / f"shard-{number:02d}.safetensors").write_bytes(safetensors_bytes(900, number))
+    trainer_checkpoint(root, 10, weights=3000)
+    daemon.until_safe("checkpoint-10")
+    assert daemon.stop() == 0
+    back = command("restore", durable, str(tmp_path / "back"))
+    assert back.returncode == 0, back.stderr
+    assert content(tmp_path / "back") == content(root)
+
+
+def test_names_and_depths_at_their_limits(
+    tmp_path: Path, root: Path, durable: str, program: Start
+) -> None:
+    """Names of 255 bytes, directories 50 deep, 2,400 bytes of path: each comes back."""
+    deep = root / "/".join(["d" * 47] * 50)
+    deep.mkdir(parents=True)
+    by_rename(deep / "deep.pt", 3000, 1)
+    by_rename(root / f"{'n' * 252}.pt", 3000, 2)
+    daemon = program(root, durable, *HASTY).start()
+    until(
+        lambda: list(daemon.states().values()) == ["safe", "safe"],
+        lambda: f"both are safe: {daemon.states()}\n{daemon.log[-1500:]}",
+    )
+    assert daemon.stop() == 0
+    for number, name in enumerate((str((deep / "deep.pt").relative_to(root)), f"{'n' * 252}.pt")):
+        target = str(tmp_path / f"back{number}")
+        back = command("restore", durable, target, "--checkpoint", name)
+        assert back.returncode == 0, back.stderr
+        assert (Path(target) / name).read_bytes() == (root / name).read_bytes()
+
+
+def test_a_save_five_times_a_second(root: Path, durable: str, program: Start) -> None:
+    """Saved every 200 ms under new names: the newest is safe soon after the last, and none torn."""
+    root.mkdir()
+    daemon = program(root, durable, "--linger-seconds", "0s").start()
+    for number in range(40):
+        by_rename(root / f"step-{number}.pt", 100_000, number)
+        threading.Event().wait(0.2)
+    daemon.until_safe("step-39.pt")
+    assert daemon.stop() == 0
+    assert command("verify", durable, "--level", "full").returncode == 0
