@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,8 +57,8 @@ def test_every_setting_has_help_bounds_and_a_home() -> None:
 
 
 def test_defaults_are_the_rules_own() -> None:
-    """Without a word from the user the mind's rules are those of Policy."""
-    assert Settings().policy() == Policy()
+    """Without a word from the user the mind's rules are those of Policy; hands are only a bound."""
+    assert Settings().policy() == replace(Policy(), hands=Settings().hands)
 
 
 def test_rules_follow_the_settings(flags: Flags) -> None:
@@ -113,7 +114,7 @@ def test_an_empty_word_is_no_word(tmp_path: Path, flags: Flags) -> None:
     """Empty variables and empty texts in the file leave the default standing."""
     file = config(tmp_path, "s3_region = ''\nlog_format = ''\n")
     settings = load(flags, {"CKPTSYNCD_HANDS": "", "CKPTSYNCD_S3_PROFILE": ""}, file).settings
-    assert (settings.hands, settings.s3_region, settings.log_format) == (4, "", "auto")
+    assert (settings.hands, settings.s3_region, settings.log_format) == (32, "", "auto")
 
 
 def test_no_source_at_all_may_be_said(tmp_path: Path, flags: Flags) -> None:
