@@ -21,10 +21,11 @@ MOST_NIGHTS = 400
 CONTROL_NIGHTS = 60
 
 
-def hunted(home: Path, nights: int) -> subprocess.CompletedProcess[str]:
+def hunted(home: Path, nights: int, first: int = 1) -> subprocess.CompletedProcess[str]:
     """Hunt for a fault of the package in ``home`` in a process of its own."""
     path = os.pathsep.join([str(home), str(TESTS)])
-    command = [sys.executable, "-m", "tests.simulation.hunt", "--package", "1", str(nights)]
+    hunt = [sys.executable, "-m", "tests.simulation.hunt", "--package"]
+    command = [*hunt, str(first), str(nights)]
     return subprocess.run(
         command,
         cwd=home,
@@ -50,7 +51,7 @@ def with_fault(home: Path, mutant: Mutant) -> None:
 def test_the_nights_find_the_fault(mutant: Mutant, tmp_path: Path) -> None:
     """A program with this fault breaks a promise within some hundred nights, and it is seen."""
     with_fault(tmp_path, mutant)
-    result = hunted(tmp_path, MOST_NIGHTS)
+    result = hunted(tmp_path, MOST_NIGHTS, mutant.first)
     assert result.stdout.startswith(str(tmp_path)), result.stdout + result.stderr
     assert "Traceback" not in result.stderr, result.stderr
     assert result.returncode == 1, f"{mutant.name} was not found:\n{result.stdout}"
