@@ -140,7 +140,7 @@ def measure(work: Path, choice: Choice) -> Results:
     cases = {case.name: case for case in (QUICK if choice.quick else FULL)}
     for name, tls, options, wanted in SERVERS[: 1 if choice.quick else None]:
         chosen = [one for one in wanted if one in (choice.cases or cases) and one in cases]
-        if not name.partition(",")[0].startswith(choice.server) or not chosen:
+        if choice.server not in ("", name.partition(",")[0]) or not chosen:
             continue
         try:
             with target_of(work, name, tls=tls, options=options) as target:
@@ -170,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="try the harness; measures nothing")
     parser.add_argument("--rounds", type=int, default=0, help="default: 5, and 1 with --quick")
-    parser.add_argument("--server", default="", help="only servers whose names begin so")
+    parser.add_argument("--server", default="", help="only http or only https")
     parser.add_argument("--cases", default="", help="only these cases, as 4g,k64")
     parser.add_argument("--peers", default="", help="only peers whose names contain one of these")
     parser.add_argument("--no-figures", action="store_true", help="uploads only")
