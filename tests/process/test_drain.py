@@ -126,7 +126,7 @@ def test_the_newest_is_safe_and_the_process_gone_before_the_deadline(
     safe = {row["checkpoint"] for row in json.loads(listed.stdout)}
     assert "step=400.ckpt" in safe
     assert not safe & left
-    # The report goes to the store too, when it fits: there may be a quarter of a gibibyte before it.
+    # The report goes to the store too, when it fits: large pieces may be before it.
     assert IS_FULL or proxy.sent("PUT", r"reports/")
     assert "drain.planned" in daemon.log
 
