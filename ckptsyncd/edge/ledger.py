@@ -269,14 +269,21 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
     """Connect without the right to write; also where not even the log's index can be made."""
     plain = path.absolute().as_uri() + "?mode=ro"
     try:
-        db = sqlite3.connect(plain, uri=True, timeout=_BUSY_SECONDS)
-        db.execute("SELECT count(*) FROM rows").fetchone()
+        return _readable(plain)
     except sqlite3.OperationalError:
         # A closed ledger in a directory that we may not write into: nothing is in its log.
         if path.with_name(path.name + "-wal").exists():
             raise
-        db = sqlite3.connect(plain + "&immutable=1", uri=True)
+        return _readable(plain + "&immutable=1")
+
+
+def _readable(address: str) -> sqlite3.Connection:
+    db = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS)
+    try:
         db.execute("SELECT count(*) FROM rows").fetchone()
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import select
 import socket
 import threading
@@ -35,6 +36,8 @@ _PAUSE_SECONDS = 0.1
 _CLOSE_SECONDS = 1.0
 #: Whether our socket is still there is looked at this often (guessed: a person tries again).
 LOOK_SECONDS = 5.0
+#: So many descriptors are left to everybody else, or half of all (guessed: some for each hand).
+RESERVED_DESCRIPTORS = 64
 _PART_SECONDS = 1.0
 _PART_READS = 16
 _BUSY: Json = {"error": "too many clients", "hint": "try again", "exit_code": 5}
@@ -60,6 +63,8 @@ class Api:
         """Remember where to listen; what is given to be called is called from threads."""
         self._path = path
         self._desk = Desk(snapshot, post, now, daemon, stop_seconds, probe, store)
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most_descriptors = most - min(RESERVED_DESCRIPTORS, most // 2)
         self._stopped = threading.Event()
         self._places = threading.BoundedSemaphore(MAX_CLIENTS)
         self._threads: set[threading.Thread] = set()
@@ -131,7 +136,9 @@ class Api:
             # No descriptor is left. The client stays in the queue; others will free some.
             self._stopped.wait(_PAUSE_SECONDS)
             return
-        if not self._places.acquire(blocking=False):
+        # The lowest number that is free is given: a high one means that few are left.
+        is_scarce = connection.fileno() >= self._most_descriptors
+        if is_scarce or not self._places.acquire(blocking=False):
             self._turn_away(connection)
             return
         thread = threading.Thread(target=self._serve, args=(connection,), name="api", daemon=True)

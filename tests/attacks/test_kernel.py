@@ -33,9 +33,9 @@ def test_stopped_and_continued(tmp_path: Path, root: Path, durable: str, program
 
 
 def test_hardly_any_descriptors(tmp_path: Path, root: Path, durable: str, program: Start) -> None:
-    """With 40 descriptors for all, a checkpoint of 60 files is pinned, sent and brought back."""
+    """With 40 descriptors and a dozen impatient clients a checkpoint of 60 files gets through."""
     root.mkdir()
-    daemon = program(root, durable, *HASTY)
+    daemon = program(root, durable, *HASTY, "--hands", "4")
     daemon.under = ("sh", "-c", 'ulimit -n 40; exec "$@"', "sh")
     daemon.start()
     folder = root / "checkpoint-10"
@@ -43,7 +43,19 @@ def test_hardly_any_descriptors(tmp_path: Path, root: Path, durable: str, progra
     for number in range(60):
         (folder / f"shard-{number:02d}.safetensors").write_bytes(safetensors_bytes(900, number))
     trainer_checkpoint(root, 10, weights=3000)
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.wait(0.02):
+            daemon.status()
+
+    clients = [threading.Thread(target=ask, daemon=True) for _ in range(12)]
+    for client in clients:
+        client.start()
     daemon.until_safe("checkpoint-10")
+    stop.set()
+    for client in clients:
+        client.join()
     assert daemon.stop() == 0
     back = command("restore", durable, str(tmp_path / "back"))
     assert back.returncode == 0, back.stderr

@@ -106,7 +106,7 @@ class Program:
                 client.settimeout(5.0)
                 client.connect(str(self.socket_path))
                 client.sendall(b'{"request":"status"}\n')
-                answer: Status = json.loads(client.makefile("rb").readline())["answer"]
+                answer: Status | None = json.loads(client.makefile("rb").readline()).get("answer")
         except (OSError, ValueError):
             return None
         return answer
