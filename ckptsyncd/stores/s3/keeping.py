@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any
@@ -13,7 +14,7 @@ from ckptsyncd.errors import Again, Gone, Missing
 from ckptsyncd.stores.checks import check_sent
 from ckptsyncd.stores.conditions import Tried
 from ckptsyncd.stores.s3.options import S3Options
-from ckptsyncd.stores.s3.probe import Findings, Probe
+from ckptsyncd.stores.s3.probe import Findings, Probe, wipe
 from ckptsyncd.stores.s3.reading import Reader
 from ckptsyncd.stores.s3.sending import SentBody, declared, from_base64
 from ckptsyncd.stores.s3.wire import Params, Wire
@@ -57,8 +58,15 @@ class Keeper:
         return self._tried.known
 
     def found(self) -> Findings:
-        """Try the server out, once; everybody else waits. A failure is tried again next time."""
-        return self._tried.found()
+        """Try the server out, once; everybody else waits. A failure is tried again next time.
+
+        What failed rounds left there is removed afterwards, one with each call.
+        """
+        found = self._tried.found()
+        with suppress(IndexError):  # another thread was quicker
+            if self._rounds and not wipe(self._wire, key := self._rounds.pop()):
+                self._rounds.append(key)
+        return found
 
     def _try_out(self) -> Findings:
         """Try in rounds: one that found out something before it failed is followed at once.
@@ -79,8 +87,7 @@ class Keeper:
         probe = Probe(self._wire, key, self.encryption(), self._found_out, trust_size=trust)
         self._rounds.append(key)
         found = probe.findings()
-        probe.wipe(self._rounds[:-1])
-        self._rounds.clear()
+        self._rounds.remove(key)
         return found
 
     def piece_check(self) -> str:

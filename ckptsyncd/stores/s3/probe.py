@@ -5,8 +5,7 @@ Everything is tried on small objects below one key that nobody else uses, and re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -237,19 +236,6 @@ class Probe:
         sent = SentBody(body, summing=False)
         return self._ask(verb, sent=sent, signed=check == "sha256" or None, **told, **extra)
 
-    def wipe(self, keys: Iterable[str]) -> None:
-        """Remove what earlier rounds left that a bad moment ended, also what nobody was told of.
-
-        What may not be listed, or fails again, is left to the bucket's own rule for begun uploads.
-        """
-        for key in keys:
-            with suppress(StoreError):
-                answer = self._wire.ask("list_multipart_uploads", key, Prefix=key)
-                for one in answer.get("Uploads", []):
-                    token = str(one["UploadId"])
-                    self._wire.ask("abort_multipart_upload", key, Key=key, UploadId=token)
-                self._wire.ask("delete_object", key, Key=key)
-
     def _sweep(self, *, insists: bool) -> tuple[str, str]:
         """Remove what was stored; return why an upload and an object are left, for people.
 
@@ -271,6 +257,23 @@ class Probe:
                 raise
             return f"the probe left something behind: {error}"
         return ""
+
+
+def wipe(wire: Wire, key: str) -> bool:
+    """Remove what a round left that a bad moment ended, also what nobody was told of.
+
+    False where that has to be tried again. What may not be listed is left to the bucket's own rule
+    for begun uploads.
+    """
+    try:
+        answer = wire.ask("list_multipart_uploads", key, Prefix=key)
+        for one in answer.get("Uploads", []):
+            token = str(one["UploadId"])
+            wire.ask("abort_multipart_upload", key, Key=key, UploadId=token)
+        wire.ask("delete_object", key, Key=key)
+    except StoreError as error:
+        return not isinstance(error, Again)
+    return True
 
 
 def beginning_of(piece_check: str, whole_check: str) -> Params:
