@@ -31,9 +31,9 @@ from ckptsyncd.core.ports import Expiring
 from ckptsyncd.core.records.memory import TABLES, recall
 from ckptsyncd.core.rules.room import Room
 from ckptsyncd.core.sending.crew import FIRST_HANDS
-from ckptsyncd.core.sending.wishes import Who
 from ckptsyncd.core.sharing import SharingBrain, Turns
 from ckptsyncd.core.snapshot import Snapshot
+from ckptsyncd.core.wishes import Who
 from ckptsyncd.destination import store_at
 from ckptsyncd.edge.clock import BootClock, boot_id, monotonic, ticks
 from ckptsyncd.edge.disk import RealDisk

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 
 from ckptsyncd.core.draining.drain import Drain
 from ckptsyncd.core.draining.ending import Circumstances, Ending
-from ckptsyncd.core.draining.measuring import measure
 from ckptsyncd.core.draining.planner import Planner
-from ckptsyncd.core.draining.rate import LARGE_BYTES, Rate
 from ckptsyncd.core.facts import Instant
+from ckptsyncd.core.foreman import Foreman, note_state
 from ckptsyncd.core.messages import (
     Answer,
     Failed,
@@ -49,22 +48,23 @@ from ckptsyncd.core.orders import (
 )
 from ckptsyncd.core.records.memory import Recalled, forget_handled, handled_notices
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.seeing.beside import Beside
 from ckptsyncd.core.seeing.eyes import Eyes
 from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout
-from ckptsyncd.core.seeing.sightings import CompanionSeen, PointerSeen, Removed, Settled
 from ckptsyncd.core.sending import answers
 from ckptsyncd.core.sending.answers import Case
+from ckptsyncd.core.sending.beside import Beside
 from ckptsyncd.core.sending.crowding import Crowding
 from ckptsyncd.core.sending.editions import Editions
-from ckptsyncd.core.sending.foreman import Foreman, note_state
+from ckptsyncd.core.sending.measuring import measure
 from ckptsyncd.core.sending.outstanding import Out, Outstanding, original, sent_bytes
+from ckptsyncd.core.sending.rate import LARGE_BYTES, Rate
 from ckptsyncd.core.sending.runs import Runs
+from ckptsyncd.core.sending.together.fit import unfit
 from ckptsyncd.core.sending.trouble import Trouble
-from ckptsyncd.core.sending.wishes import Who, Wishes
+from ckptsyncd.core.sightings import CompanionSeen, PointerSeen, Removed, Settled
 from ckptsyncd.core.tidying.tidy import Tidy
-from ckptsyncd.core.together.fit import unfit
 from ckptsyncd.core.turn import Notebook, Turn
+from ckptsyncd.core.wishes import Who, Wishes
 
 
 @dataclass(slots=True)

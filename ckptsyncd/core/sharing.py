@@ -23,7 +23,7 @@ from ckptsyncd.core.messages import (
 )
 from ckptsyncd.core.moves import Said
 from ckptsyncd.core.orders import BeginAnew, Order, Stop
-from ckptsyncd.core.together.lease import Lease
+from ckptsyncd.core.sending.together.lease import Lease
 from ckptsyncd.core.turn import Turn
 
 #: What whoever begins anew has to be told again.

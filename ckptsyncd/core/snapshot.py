@@ -11,7 +11,7 @@ from ckptsyncd.core.draining.drain_report import DrainReport
 from ckptsyncd.core.draining.drain_view import DrainPlanView, WouldFit
 from ckptsyncd.core.facts import Notice
 from ckptsyncd.core.lifecycle import DaemonState, State
-from ckptsyncd.core.together.joint import INCOMPLETE
+from ckptsyncd.core.sending.together.joint import INCOMPLETE
 
 
 @dataclass(frozen=True, slots=True)

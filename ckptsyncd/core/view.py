@@ -8,8 +8,8 @@ from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.draining.drain_view import plan_view, would_fit
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.records.manifest import Manifest
-from ckptsyncd.core.seeing.sightings import UnitView
 from ckptsyncd.core.sending.edition import Edition
+from ckptsyncd.core.sightings import UnitView
 from ckptsyncd.core.snapshot import CheckpointView, RecoveryPoint, Snapshot, SourceView
 
 #: The store counts as failing when nothing succeeded for this long (guessed: some retries).

@@ -8,9 +8,9 @@ from typing import Any
 from ckptsyncd.core.facts import Begun, FileFact, Instant, Limits, Listing, Receipt
 from ckptsyncd.core.records.manifest import Manifest, StoredFile, Writer
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.seeing.sightings import Settled
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.scene import Scene
+from ckptsyncd.core.sightings import Settled
 
 NOW = Instant(boot=1000.0, wall=1_750_000_000.0)
 LIMITS = Limits(1, 1000, 100, 10_000)

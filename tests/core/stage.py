@@ -16,7 +16,7 @@ from ckptsyncd.core.orders import Look, Scan
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.eyes import Eyes
 from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout
-from ckptsyncd.core.seeing.sightings import CompanionSeen, PointerSeen, Removed, Settled, Sighting
+from ckptsyncd.core.sightings import CompanionSeen, PointerSeen, Removed, Settled, Sighting
 
 #: Suffixes whose formats end with a mark.
 ENDED = (".pt", ".pth", ".ckpt", ".safetensors", ".keras", ".h5", ".npz", ".json")

@@ -13,9 +13,9 @@ from ckptsyncd.core.records import memory, names
 from ckptsyncd.core.records.manifest import Manifest, encode
 from ckptsyncd.core.records.memory import EditionRow, Recalled, SafeRow
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.seeing.sightings import Settled
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.editions import Editions
+from ckptsyncd.core.sightings import Settled
 from ckptsyncd.core.turn import Notebook
 from tests.core.parts import NOW, begun, fact, manifest, scene, settled, stored
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.messages import Overflowed, Polled
-from ckptsyncd.core.seeing.sightings import Settled
+from ckptsyncd.core.sightings import Settled
 from tests.core.stage import Stage
 
 Steps = Iterator[None]

@@ -10,7 +10,7 @@ import pytest
 from ckptsyncd.core.facts import IfAbsent, IfMatches, Instant
 from ckptsyncd.core.messages import Failed, Message, RecordPut, RecordRead
 from ckptsyncd.core.orders import GetSmall, HandOrder, PutSmall
-from ckptsyncd.core.together.lease import Held, Lease
+from ckptsyncd.core.sending.together.lease import Held, Lease
 from ckptsyncd.errors import CkptsyncdError
 
 SECONDS = 12.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ckptsyncd.core.draining.loads import Load
 from ckptsyncd.core.draining.plan import Candidate, DrainPlan, planned
-from ckptsyncd.core.draining.rate import Speed
+from ckptsyncd.core.sending.rate import Speed
 from tests.core.exhaustive import Save, best, worth
 
 MIB = 2**20

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckptsyncd.core.draining.rate import LARGE_BYTES, Rate, Span
+from ckptsyncd.core.sending.rate import LARGE_BYTES, Rate, Span
 
 MIB = 2**20
 PIECE = 16 * MIB

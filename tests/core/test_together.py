@@ -20,12 +20,17 @@ from ckptsyncd.core.sending.compare import is_share
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.series import Series, epoch_seen
 from ckptsyncd.core.sending.start import Start
-from ckptsyncd.core.together.asking import frame_of, missing, part_of
-from ckptsyncd.core.together.fit import unfit
-from ckptsyncd.core.together.merging import Lacks, Refused, merged, nodes_words
-from ckptsyncd.core.together.part import Part
-from ckptsyncd.core.together.patience import commit_patience, latest_delay, pause, turn_delay
-from ckptsyncd.core.together.saves import is_same_save, mark_of
+from ckptsyncd.core.sending.together.asking import frame_of, missing, part_of
+from ckptsyncd.core.sending.together.fit import unfit
+from ckptsyncd.core.sending.together.merging import Lacks, Refused, merged, nodes_words
+from ckptsyncd.core.sending.together.part import Part
+from ckptsyncd.core.sending.together.patience import (
+    commit_patience,
+    latest_delay,
+    pause,
+    turn_delay,
+)
+from ckptsyncd.core.sending.together.saves import is_same_save, mark_of
 from ckptsyncd.core.turn import Notebook
 from ckptsyncd.errors import CkptsyncdError
 from tests.core.parts import LIMITS, NOW, POLICY, edition, fact, scene, settled, stored

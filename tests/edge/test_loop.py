@@ -19,7 +19,7 @@ from ckptsyncd.core.orders import (
     TellTrainer,
 )
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.sending.wishes import Who
+from ckptsyncd.core.wishes import Who
 from ckptsyncd.edge.clock import BootClock
 from ckptsyncd.edge.loop import OVERSLEPT_SECONDS, Loop
 from ckptsyncd.edge.scribe import Scribe

@@ -9,7 +9,7 @@ CREW_MUTANTS: tuple[Mutant, ...] = (
         "committed-without-the-last-part",
         (
             (
-                "core/together/replies.py",
+                "core/sending/together/replies.py",
                 "    if len(joint.parts) == case.scene.policy.nodes:\n",
                 "    if len(joint.parts) >= case.scene.policy.nodes - 1:\n",
             ),
@@ -19,7 +19,7 @@ CREW_MUTANTS: tuple[Mutant, ...] = (
         "another-save-joined",
         (
             (
-                "core/together/replies.py",
+                "core/sending/together/replies.py",
                 "    elif claim is None or not _is_same(case, claim):\n",
                 "    elif claim is None:\n",
             ),
@@ -29,7 +29,7 @@ CREW_MUTANTS: tuple[Mutant, ...] = (
         "no-window",
         (
             (
-                "core/together/saves.py",
+                "core/sending/together/saves.py",
                 "and apart <= policy.save_window_seconds",
                 "and apart >= 0.0",
             ),

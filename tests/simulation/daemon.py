@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Listing, Piece
+from ckptsyncd.core.foreman import SPARE_HANDS
 from ckptsyncd.core.messages import (
     Failed,
     LookedAgain,
@@ -35,7 +36,6 @@ from ckptsyncd.core.orders import (
     Stop,
     Sum,
 )
-from ckptsyncd.core.sending.foreman import SPARE_HANDS
 from ckptsyncd.edge import hands, scanner
 from ckptsyncd.edge.scribe import Scribe
 from tests.simulation.disk import UNREADABLE, PinnedBody, PretendDisk

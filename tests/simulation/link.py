@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ckptsyncd.core import orders
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import FileFact, FileLook, Instant, Limits
+from ckptsyncd.core.foreman import SPARE_HANDS
 from ckptsyncd.core.messages import (
     Failed,
     Looked,
@@ -27,8 +28,7 @@ from ckptsyncd.core.messages import (
 )
 from ckptsyncd.core.moves import Move
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.sending.foreman import SPARE_HANDS
-from ckptsyncd.core.sending.wishes import Who
+from ckptsyncd.core.wishes import Who
 from tests.simulation.sizes import SizeStore
 
 WALL = 1_750_000_000.0

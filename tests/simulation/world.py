@@ -25,7 +25,7 @@ from ckptsyncd.core.messages import (
 )
 from ckptsyncd.core.orders import Order
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.sending.wishes import Who
+from ckptsyncd.core.wishes import Who
 from ckptsyncd.edge.clock import FakeClock
 from ckptsyncd.edge.scribe import Scribe
 from ckptsyncd.errors import Again, Lost, Refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ckptsyncd.core.messages import Polled
-from ckptsyncd.core.seeing.sightings import Settled
+from ckptsyncd.core.sightings import Settled
 from tests.core.stage import Stage, Told
 from tests.traces.player import NAMES, START, Player
 from tests.traces.table import TABLE

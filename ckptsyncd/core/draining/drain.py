@@ -12,7 +12,6 @@ from ckptsyncd.core.draining.drain_report import DrainReport, LeftBehind, Outcom
 from ckptsyncd.core.draining.ending import DRILL, Circumstances, Ending
 from ckptsyncd.core.draining.loads import Load
 from ckptsyncd.core.draining.planner import Planner
-from ckptsyncd.core.draining.rate import Rate
 from ckptsyncd.core.facts import Instant, Notice
 from ckptsyncd.core.orders import (
     Acknowledge,
@@ -27,6 +26,7 @@ from ckptsyncd.core.records import names
 from ckptsyncd.core.seeing.eyes import Eyes
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.editions import Editions
+from ckptsyncd.core.sending.rate import Rate
 from ckptsyncd.core.sending.runs import Runs
 from ckptsyncd.core.turn import Notebook
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from ckptsyncd.core.draining.loads import Load
 from ckptsyncd.core.draining.plan import Candidate, DrainPlan
 from ckptsyncd.core.draining.planner import Planner
-from ckptsyncd.core.draining.rate import Speed
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.sending.editions import Editions
+from ckptsyncd.core.sending.rate import Speed
 
 
 @dataclass(frozen=True, slots=True)

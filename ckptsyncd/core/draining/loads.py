@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ckptsyncd.core.draining.rate import LARGE_BYTES, Speed
 from ckptsyncd.core.facts import Limits
 from ckptsyncd.core.records.memory import EditionRow
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.pieces import piece_bytes
+from ckptsyncd.core.sending.rate import LARGE_BYTES, Speed
 from ckptsyncd.core.sending.upload import one_piece
 from ckptsyncd.errors import Never
 

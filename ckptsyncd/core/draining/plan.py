@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ckptsyncd.core.draining.loads import Load
-from ckptsyncd.core.draining.rate import Speed
 from ckptsyncd.core.sending.edition import Edition
+from ckptsyncd.core.sending.rate import Speed
 from ckptsyncd.core.sending.series import Rank
 
 RankOf = Callable[[Edition], Rank]

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from ckptsyncd.core.draining.ending import Ending
 from ckptsyncd.core.draining.loads import load_of
 from ckptsyncd.core.draining.plan import Candidate, DrainPlan, planned
-from ckptsyncd.core.draining.rate import LARGE_BYTES, Rate, Span, Speed
 from ckptsyncd.core.facts import Limits
 from ckptsyncd.core.orders import Abandon, Delete, HandOrder, PutCompanion, ScannerOrder
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.giving_way import given_way
 from ckptsyncd.core.sending.outstanding import Out, Outstanding, first, sent_bytes
+from ckptsyncd.core.sending.rate import LARGE_BYTES, Rate, Span, Speed
 from ckptsyncd.core.sending.runs import Runs
 from ckptsyncd.core.sending.series import highest_rank
 from ckptsyncd.core.turn import Notebook

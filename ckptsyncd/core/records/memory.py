@@ -33,7 +33,7 @@ from ckptsyncd.core.records.manifest import (
     encode_file,
     parse_json,
 )
-from ckptsyncd.core.seeing.sightings import Settled
+from ckptsyncd.core.sightings import Settled
 from ckptsyncd.errors import CkptsyncdError
 
 #: No row is larger (guessed: the listing of 100,000 files is 20 MB).

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.orders import Errand, Look
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.seeing.sightings import CompanionSeen, PointerSeen
 from ckptsyncd.core.seeing.tree import is_below, parent
+from ckptsyncd.core.sightings import CompanionSeen, PointerSeen
 
 #: So many are looked at with one order (guessed).
 _MOST_PATHS = 256

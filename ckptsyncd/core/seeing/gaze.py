@@ -12,10 +12,10 @@ from ckptsyncd.core.seeing.dues import Dues
 from ckptsyncd.core.seeing.layouts.base import Layout
 from ckptsyncd.core.seeing.scans import Scans
 from ckptsyncd.core.seeing.settle import Patience
-from ckptsyncd.core.seeing.sightings import Removed, Settled, Sighting
 from ckptsyncd.core.seeing.tree import Place, Tree, parent
 from ckptsyncd.core.seeing.units import Unit
 from ckptsyncd.core.seeing.viewing import is_overdue
+from ckptsyncd.core.sightings import Removed, Settled, Sighting
 
 #: A unit that is never quiet for long enough is looked at this often all the same (guessed).
 OVERDUE_LOOK_SECONDS = 1.0

@@ -12,7 +12,6 @@ from ckptsyncd.core.seeing.hearing import absorb, drop_missing, is_link_beside
 from ckptsyncd.core.seeing.listed import absent
 from ckptsyncd.core.seeing.marks import is_done, missing_mark
 from ckptsyncd.core.seeing.settle import Held, Parked, Verdict, View, Waits, Whole, judge
-from ckptsyncd.core.seeing.sightings import Removed, Settled, UnitView
 from ckptsyncd.core.seeing.tree import root_of
 from ckptsyncd.core.seeing.units import Unit
 from ckptsyncd.core.seeing.viewing import (
@@ -24,6 +23,7 @@ from ckptsyncd.core.seeing.viewing import (
     marks_of,
     view_of,
 )
+from ckptsyncd.core.sightings import Removed, Settled, UnitView
 
 #: A file that somebody holds open is looked at again so long after that, though no event came,
 #: twice as late each time (guessed).

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from ckptsyncd.core.facts import FileFact, FileLook, Listing
 from ckptsyncd.core.seeing.layouts.base import Layout, fits, step_of
-from ckptsyncd.core.seeing.sightings import Settled
 from ckptsyncd.core.seeing.tree import Scope, parent, root_of
+from ckptsyncd.core.sightings import Settled
 
 #: An event can come this much behind the look that already saw its effect (guessed).
 LATE_EVENT_SECONDS = 1.0

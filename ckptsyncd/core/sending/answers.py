@@ -46,8 +46,8 @@ from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.scene import Scene
 from ckptsyncd.core.sending.stamps import stamp_row
+from ckptsyncd.core.sending.together import replies
 from ckptsyncd.core.sending.upload import key_for, wanted_stamps
-from ckptsyncd.core.together import replies
 from ckptsyncd.core.turn import Notebook
 
 

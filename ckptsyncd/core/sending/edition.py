@@ -12,8 +12,8 @@ from typing import Literal
 from ckptsyncd.core.facts import Begun, FileFact, Listing, Piece, Receipt
 from ckptsyncd.core.lifecycle import State, checked_move
 from ckptsyncd.core.records.manifest import Manifest, StoredFile
-from ckptsyncd.core.seeing.sightings import Settled
-from ckptsyncd.core.together.joint import Joint
+from ckptsyncd.core.sending.together.joint import Joint
+from ckptsyncd.core.sightings import Settled
 
 #: ``doubt``: the write may have happened although no good answer came; it is read back.
 Certainty = Literal["no", "doubt", "yes"]

@@ -16,7 +16,6 @@ from ckptsyncd.core.records import memory
 from ckptsyncd.core.records.manifest import Manifest, StoredFile
 from ckptsyncd.core.records.memory import EditionRow, Recalled, SafeRow
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.seeing.sightings import Settled
 from ckptsyncd.core.sending import progress
 from ckptsyncd.core.sending.catalog import Catalog
 from ckptsyncd.core.sending.edition import Edition, is_overwritten
@@ -24,7 +23,8 @@ from ckptsyncd.core.sending.giving_way import outrun
 from ckptsyncd.core.sending.leftovers import Leftovers
 from ckptsyncd.core.sending.rivals import rivals_of
 from ckptsyncd.core.sending.scene import Scene
-from ckptsyncd.core.together.joint import Joint
+from ckptsyncd.core.sending.together.joint import Joint
+from ckptsyncd.core.sightings import Settled
 from ckptsyncd.core.turn import Notebook
 
 #: So many editions that were superseded or vanished are kept for status (guessed).

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
-from ckptsyncd.core.draining.rate import LARGE_BYTES
 from ckptsyncd.core.messages import Answer, Failed, Report
 from ckptsyncd.core.orders import Begin, Errand, HandOrder, PutPiece, PutWhole, ScannerOrder
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending.crew import Crew
+from ckptsyncd.core.sending.rate import LARGE_BYTES
 from ckptsyncd.core.sending.retry import Wait, after_failure, wait_seconds
 from ckptsyncd.core.sending.throttle import Throttle
 

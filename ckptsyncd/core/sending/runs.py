@@ -18,7 +18,7 @@ from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.pointing import target_of
 from ckptsyncd.core.sending.series import Rank, Series
 from ckptsyncd.core.sending.start import Start
-from ckptsyncd.core.together.patience import latest_delay
+from ckptsyncd.core.sending.together.patience import latest_delay
 from ckptsyncd.core.turn import Notebook
 from ckptsyncd.errors import CkptsyncdError
 

@@ -34,7 +34,7 @@ from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.pieces import piece_bytes
 from ckptsyncd.core.sending.scene import Scene, create_only, errand, salt_of
 from ckptsyncd.core.sending.stamps import STAMP, stamps_for
-from ckptsyncd.core.together import asking
+from ckptsyncd.core.sending.together import asking
 
 
 def missing(edition: Edition, scene: Scene) -> Iterator[HandOrder | ScannerOrder]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from ckptsyncd.core.records.memory import SafeRow
 from ckptsyncd.core.seeing.eyes import Eyes
-from ckptsyncd.core.seeing.sightings import Settled
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.runs import Runs
+from ckptsyncd.core.sightings import Settled
 from ckptsyncd.core.turn import Notebook
 
 

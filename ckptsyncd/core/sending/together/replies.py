@@ -14,12 +14,12 @@ from ckptsyncd.core.records import names
 from ckptsyncd.core.records.documents import Claim, Epoch
 from ckptsyncd.core.records.manifest import Manifest, decode
 from ckptsyncd.core.sending.edition import Edition
-from ckptsyncd.core.together.asking import frame_of
-from ckptsyncd.core.together.joint import INCOMPLETE
-from ckptsyncd.core.together.merging import Lacks, Refused, merged, nodes_words
-from ckptsyncd.core.together.part import Part
-from ckptsyncd.core.together.patience import FEW_NODES, commit_patience, pause, turn_delay
-from ckptsyncd.core.together.saves import is_same_save, mark_of
+from ckptsyncd.core.sending.together.asking import frame_of
+from ckptsyncd.core.sending.together.joint import INCOMPLETE
+from ckptsyncd.core.sending.together.merging import Lacks, Refused, merged, nodes_words
+from ckptsyncd.core.sending.together.part import Part
+from ckptsyncd.core.sending.together.patience import FEW_NODES, commit_patience, pause, turn_delay
+from ckptsyncd.core.sending.together.saves import is_same_save, mark_of
 from ckptsyncd.errors import CkptsyncdError
 
 if TYPE_CHECKING:

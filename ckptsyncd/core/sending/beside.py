@@ -12,8 +12,8 @@ from ckptsyncd.core.messages import Message, PointerRead, RecordPut
 from ckptsyncd.core.orders import Errand, PutCompanion, ReadPointer
 from ckptsyncd.core.records import names
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.seeing.sightings import CompanionSeen, PointerSeen
 from ckptsyncd.core.sending.runs import Runs
+from ckptsyncd.core.sightings import CompanionSeen, PointerSeen
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ckptsyncd.core.records.manifest import Manifest, StoredFile
-from ckptsyncd.core.together.part import Part
+from ckptsyncd.core.sending.together.part import Part
 
 #: So many nodes are named one by one (guessed).
 MOST_NAMED = 8

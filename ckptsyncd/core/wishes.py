@@ -28,8 +28,8 @@ from ckptsyncd.core.orders import (
 )
 from ckptsyncd.core.records.names import MANIFESTS
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.seeing.beside import Beside
 from ckptsyncd.core.seeing.eyes import Eyes
+from ckptsyncd.core.sending.beside import Beside
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.runs import Runs

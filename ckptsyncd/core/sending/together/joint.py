@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ckptsyncd.core.records.manifest import Manifest
-from ckptsyncd.core.together.part import Part
-from ckptsyncd.core.together.patience import HASTY_SECONDS
+from ckptsyncd.core.sending.together.part import Part
+from ckptsyncd.core.sending.together.patience import HASTY_SECONDS
 
 
 @dataclass(slots=True)

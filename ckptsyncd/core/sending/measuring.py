@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ckptsyncd.core.draining.rate import Rate
 from ckptsyncd.core.messages import Answer, ObjectStored, PieceStored, Report
 from ckptsyncd.core.orders import Begin, Finish, GetSmall, HandOrder, PutSmall, Sum
 from ckptsyncd.core.sending.outstanding import Out, Outstanding
+from ckptsyncd.core.sending.rate import Rate
 
 
 def measure(

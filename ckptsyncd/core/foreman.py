@@ -17,8 +17,8 @@ from ckptsyncd.core.orders import Begin, Errand, HandOrder, Look, Order, Scan
 from ckptsyncd.core.seeing.eyes import Eyes
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.outstanding import Outstanding
-from ckptsyncd.core.sending.wishes import Wishes
 from ckptsyncd.core.turn import Notebook
+from ckptsyncd.core.wishes import Wishes
 
 #: So many orders may be with the scanner at once (guessed: it is one thread, and a pin must not
 #: wait behind many looks).

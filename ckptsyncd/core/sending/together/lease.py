@@ -17,7 +17,7 @@ from ckptsyncd.core.messages import Answer, Failed, Message, RecordPut, RecordRe
 from ckptsyncd.core.orders import Errand, GetSmall, HandOrder, PutSmall
 from ckptsyncd.core.records import names
 from ckptsyncd.core.records.manifest import as_int, as_number, as_object, as_text, parse_json
-from ckptsyncd.core.together.patience import spread
+from ckptsyncd.core.sending.together.patience import spread
 from ckptsyncd.errors import CkptsyncdError
 
 READ, PUT = "read lease", "put lease"

@@ -17,8 +17,8 @@ from ckptsyncd.core.records.documents import Claim
 from ckptsyncd.core.records.manifest import Manifest, Writer, encode, stored_file
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.scene import Scene, create_only, errand
-from ckptsyncd.core.together.part import Part
-from ckptsyncd.core.together.saves import done_file, mark_of
+from ckptsyncd.core.sending.together.part import Part
+from ckptsyncd.core.sending.together.saves import done_file, mark_of
 
 #: A claim that was seen to stand is trusted for so long (guessed; pruned data stays for an hour).
 CONFIRMED_SECONDS = 60.0

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.records.documents import Claim
 from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.seeing.sightings import Settled
+from ckptsyncd.core.sightings import Settled
 
 
 def done_file(settled: Settled, policy: Policy) -> FileFact | None:
