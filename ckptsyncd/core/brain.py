@@ -51,8 +51,8 @@ from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.eyes import Eyes
 from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout
 from ckptsyncd.core.sending import answers
-from ckptsyncd.core.sending.answers import Case
 from ckptsyncd.core.sending.beside import Beside
+from ckptsyncd.core.sending.case import Case
 from ckptsyncd.core.sending.crowding import Crowding
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.measuring import measure

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from ckptsyncd.errors import UsageError
 from ckptsyncd.settings.gather import Said
-from ckptsyncd.settings.keeping import retention_of
+from ckptsyncd.settings.keeping import stretches
 from ckptsyncd.settings.places import MAX_SOCKET_BYTES, is_directory, nearest
 from ckptsyncd.settings.table import BY_NAME, Settings
 
@@ -133,7 +133,7 @@ def _check_telling(settings: Settings, said: Mapping[str, Said]) -> None:
 def _check_keeping(settings: Settings, where: str) -> None:
     """Refuse two stretches of one kind."""
     try:
-        retention_of(settings)
+        stretches(settings.keep_every)
     except ValueError as error:
         msg = f"{where}: {error}"
         raise UsageError(msg, hint='such as keep_every = ["1000", "24h"]') from error

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ckptsyncd.core.rules.retention import Retention
 from ckptsyncd.settings.amounts import Duration
-
-if TYPE_CHECKING:
-    from ckptsyncd.settings.table import Settings
 
 #: How one stretch of ``keep_every`` is written: a number of steps, or a time.
 EVERY = r"[1-9][0-9]{0,11}|[0-9]+(\.[0-9]+)?(s|m|min|h|d)"
@@ -18,16 +14,22 @@ _STEPS = re.compile(r"[0-9]+")
 _TIME = Duration(1.0, 3660 * 86400.0)
 
 
-def retention_of(settings: Settings) -> Retention:
+def retention_of(
+    keep_last: int | None,
+    keep_every: Sequence[str],
+    newer_than: float | None,
+    pinned: tuple[str, ...],
+    min_keep: int,
+) -> Retention:
     """Return what is to be kept; ValueError where ``keep_every`` says one thing twice."""
-    steps, seconds = stretches(settings.keep_every)
+    steps, seconds = stretches(keep_every)
     return Retention(
-        keep_last=settings.keep_last,
+        keep_last=keep_last,
         every_steps=steps,
         every_seconds=seconds,
-        newer_seconds=settings.newer_than,
-        pinned=settings.pinned,
-        min_keep=settings.min_keep,
+        newer_seconds=newer_than,
+        pinned=pinned,
+        min_keep=min_keep,
     )
 
 

@@ -376,7 +376,10 @@ class Settings:
         names = {field.name for field in dataclasses.fields(self)}
         shared = [field.name for field in dataclasses.fields(Policy) if field.name in names]
         said = {name: value for name in shared if (value := getattr(self, name)) is not None}
-        return Policy(**said, retention=retention_of(self), has_also=bool(self.also))
+        kept = retention_of(
+            self.keep_last, self.keep_every, self.newer_than, self.pinned, self.min_keep
+        )
+        return Policy(**said, retention=kept, has_also=bool(self.also))
 
 
 DEFINITIONS: tuple[Definition, ...] = tuple(

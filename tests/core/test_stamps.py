@@ -14,7 +14,7 @@ from ckptsyncd.core.records.manifest import decode, stored_file
 from ckptsyncd.core.records.memory import Recalled
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending import answers
-from ckptsyncd.core.sending.answers import Case
+from ckptsyncd.core.sending.case import Case
 from ckptsyncd.core.sending.compare import same_outline, same_sums
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.editions import Editions

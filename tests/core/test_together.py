@@ -15,7 +15,7 @@ from ckptsyncd.core.records.documents import Claim, Epoch, Starts
 from ckptsyncd.core.records.manifest import Manifest
 from ckptsyncd.core.records.memory import Recalled
 from ckptsyncd.core.sending import answers
-from ckptsyncd.core.sending.answers import Case
+from ckptsyncd.core.sending.case import Case
 from ckptsyncd.core.sending.compare import is_share
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.series import Series, epoch_seen

@@ -7,7 +7,6 @@ What it decides is a change of level in ``edition``; the next orders follow from
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ckptsyncd.core.messages import (
@@ -42,24 +41,13 @@ from ckptsyncd.core.orders import (
 from ckptsyncd.core.records import memory
 from ckptsyncd.core.records.manifest import decode
 from ckptsyncd.core.sending import catalog, progress
+from ckptsyncd.core.sending.case import Case
 from ckptsyncd.core.sending.edition import Edition, FileProgress
 from ckptsyncd.core.sending.editions import Editions
-from ckptsyncd.core.sending.scene import Scene
 from ckptsyncd.core.sending.stamps import stamp_row
 from ckptsyncd.core.sending.together import replies
 from ckptsyncd.core.sending.upload import key_for, wanted_stamps
 from ckptsyncd.core.turn import Notebook
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What an answer is about, and everything that it can touch."""
-
-    editions: Editions
-    edition: Edition
-    order: Order
-    scene: Scene
-    notes: Notebook
 
 
 def hear(case: Case, message: Answer | Report) -> None:

@@ -6,13 +6,12 @@ level that is now certain.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ckptsyncd.core.messages import KeysListed, RecordPut, RecordRead
 from ckptsyncd.core.orders import PutSmall
 from ckptsyncd.core.records import names
 from ckptsyncd.core.records.documents import Claim, Epoch
 from ckptsyncd.core.records.manifest import Manifest, decode
+from ckptsyncd.core.sending.case import Case
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.together.asking import frame_of
 from ckptsyncd.core.sending.together.joint import INCOMPLETE
@@ -21,9 +20,6 @@ from ckptsyncd.core.sending.together.part import Part
 from ckptsyncd.core.sending.together.patience import FEW_NODES, commit_patience, pause, turn_delay
 from ckptsyncd.core.sending.together.saves import is_same_save, mark_of
 from ckptsyncd.errors import CkptsyncdError
-
-if TYPE_CHECKING:
-    from ckptsyncd.core.sending.answers import Case
 
 # The claim --------------------------------------------------------------------------------------
 
