@@ -42,7 +42,7 @@ _MOST_NAMES = 10
     "--percent", type=click.FloatRange(0, 100, min_open=True), default=5.0, show_default=True,
     help="How much of each checkpoint is read at level sample.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Which files a sample takes.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which pieces a sample takes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--workers", type=click.IntRange(1, 64), default=WORKERS, show_default=True,

@@ -128,10 +128,14 @@ def gaps(start: int, end: int, piece_bytes: int) -> Iterator[Gap]:
 
 def adds_up(stored: StoredFile, spans: list[Span]) -> bool:
     """Return whether pieces together have the size and the checksum that the manifest says."""
+    return covers(stored.size, stored.crc64nvme, spans)
+
+
+def covers(size: int, crc64nvme: int, spans: list[Span]) -> bool:
+    """Return whether pieces together have this size and this checksum."""
     ordered = sorted(spans, key=lambda span: span.offset)
-    total = sum(span.length for span in ordered)
     checksum = combined((span.crc64nvme, span.length) for span in ordered)
-    return total == stored.size and checksum == stored.crc64nvme
+    return sum(span.length for span in ordered) == size and checksum == crc64nvme
 
 
 def fault_of(store: Store, stored: StoredFile, pace: Pace) -> Fault | None:

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from random import Random
 from typing import Literal
 
 from ckptsyncd.core.ports import Store
@@ -26,13 +25,13 @@ from ckptsyncd.recover.choose import fitting
 from ckptsyncd.recover.crew import each
 from ckptsyncd.recover.patience import Pace
 from ckptsyncd.recover.request import PIECE_BYTES, WORKERS, Progress, Silence
+from ckptsyncd.recover.sampling import Sample, by_chance, whole
 from ckptsyncd.recover.stream import (
     OTHER_CONTENT,
     Fault,
     Gap,
     Reader,
     Span,
-    adds_up,
     fault_of,
     gaps,
 )
@@ -48,8 +47,8 @@ _MOST_FAULTS = 20
 class VerifyRequest:
     """What to verify (``NAME`` or ``NAME@EDITION``; all where ``None``) and how closely.
 
-    At level ``sample`` files are read until ``percent`` of the bytes of each checkpoint are
-    together; the same ``seed`` chooses the same files.
+    At level ``sample`` random pieces are read until ``percent`` of the bytes of each checkpoint are
+    together; the same ``seed`` chooses the same ones.
     """
 
     checkpoint: str | None = None
@@ -137,27 +136,6 @@ def words(result: Verified) -> str:
     return f"broken: {first.path!r}: {first.reason}{more}"
 
 
-def chosen(
-    title: str, files: Sequence[StoredFile], request: VerifyRequest
-) -> tuple[StoredFile, ...]:
-    """Return the files to read; at level ``sample`` by chance, at least one where there is one."""
-    if request.level != "sample":
-        return tuple(files) if request.level == "full" else ()
-    shuffled = sorted(files, key=lambda stored: stored.path)
-    Random(f"{request.seed} {title!r}").shuffle(shuffled)  # noqa: S311 - chance, no secret
-    wanted = sum(stored.size for stored in files) * request.percent / 100.0
-    return tuple(_until(shuffled, wanted))
-
-
-def _until(files: Sequence[StoredFile], wanted_bytes: float) -> Iterator[StoredFile]:
-    total = 0
-    for stored in files:
-        yield stored
-        total += stored.size
-        if total >= wanted_bytes:
-            return
-
-
 def _meant(catalog: Catalog, name: str | None) -> tuple[tuple[Entry, ...], tuple[Broken, ...]]:
     if not catalog.entries and not catalog.unreadable:
         msg = "there is no checkpoint in the store"
@@ -182,7 +160,7 @@ class Judge:
         self._progress = progress
         self._pace = pace
         self._checkpoint = ""
-        self._sound: set[tuple[str, int]] = set()
+        self._sound: set[tuple[str, int, int]] = set()
 
     def unreadable(self, broken: Broken) -> Verified:
         """Return the verdict on a manifest that cannot be read."""
@@ -201,11 +179,17 @@ class Judge:
         files = [stored for stored in manifest.files if stored.kind == "file"]
         if faults := self._meta(files):
             return replace(verdict, faults=_sorted(faults))
-        read = [s for s in chosen(entry.title, files, self._request) if _key(s) not in self._sound]
+        read = [s for s in self._chosen(entry, files) if s.identity not in self._sound]
         faults = self._content(entry.title, read)
-        self._sound |= {_key(stored) for stored in read} if not faults else set()
-        total = sum(stored.size for stored in read)
+        self._sound |= {sample.identity for sample in read} if not faults else set()
+        total = sum(sample.gap.length for sample in read)
         return replace(verdict, bytes_read=total, faults=_sorted(faults))
+
+    def _chosen(self, entry: Entry, files: Sequence[StoredFile]) -> tuple[Sample, ...]:
+        request = self._request
+        if request.level == "sample":
+            return by_chance(entry.title, files, request.percent, request.seed)
+        return whole(files) if request.level == "full" else ()
 
     def _meta(self, files: Sequence[StoredFile]) -> list[Fault]:
         stop = threading.Event()
@@ -215,35 +199,41 @@ class Judge:
         )
         return [fault for fault in found if fault]
 
-    def _content(self, title: str, files: Sequence[StoredFile]) -> list[Fault]:
-        """Read the files in pieces, several at a time, and compare."""
-        if files:
-            self._progress.said(f"reading {count_words(len(files), 'file')} of {title}")
-            self._progress.began(len(files), sum(stored.size for stored in files), 0)
+    def _content(self, title: str, samples: Sequence[Sample]) -> list[Fault]:
+        """Read the samples in pieces, several at a time, and compare."""
+        if samples:
+            count = len({sample.stored.path for sample in samples})
+            self._progress.said(f"reading {count_words(count, 'file')} of {title}")
+            self._progress.began(count, sum(sample.gap.length for sample in samples), 0)
         stop = threading.Event()
         reader = Reader(self._store, replace(self._pace, stop=stop), self._progress.moved)
 
-        def read(job: tuple[StoredFile, Gap]) -> tuple[StoredFile, Span | Fault]:
-            return job[0], reader.read(*job, _ignored)
+        def read(job: tuple[int, Gap]) -> tuple[int, Span | Fault]:
+            return job[0], reader.read(samples[job[0]].stored, job[1], _ignored)
 
-        jobs = ((s, gap) for s in files for gap in gaps(0, s.size, self._request.piece_bytes))
         faults: dict[str, Fault] = {}
-        spans: dict[str, list[Span]] = {stored.path: [] for stored in files}
-        for stored, found in each(jobs, read, self._request.workers, stop):
+        spans: list[list[Span]] = [[] for _ in samples]
+        for number, found in each(self._jobs(samples), read, self._request.workers, stop):
             if isinstance(found, Fault):
-                faults[stored.path] = found
+                faults[samples[number].stored.path] = found
             else:
-                spans[stored.path].append(found)
-        wrong = (s for s in files if s.path not in faults and not adds_up(s, spans[s.path]))
-        return [*faults.values(), *(Fault(stored.path, OTHER_CONTENT) for stored in wrong)]
+                spans[number].append(found)
+        for sample, found_spans in zip(samples, spans, strict=True):
+            path = sample.stored.path
+            if path not in faults and not sample.matches(found_spans):
+                faults[path] = Fault(path, OTHER_CONTENT)
+        return list(faults.values())
+
+    def _jobs(self, samples: Sequence[Sample]) -> Iterator[tuple[int, Gap]]:
+        """Yield the ranges to read, each with the number of its sample."""
+        for number, sample in enumerate(samples):
+            start = sample.gap.offset
+            for gap in gaps(start, start + sample.gap.length, self._request.piece_bytes):
+                yield number, gap
 
 
 def _ignored(_offset: int, _data: bytes) -> None:
     """Do nothing with a block: its checksum is what counts."""
-
-
-def _key(stored: StoredFile) -> tuple[str, int]:
-    return stored.key, stored.crc64nvme
 
 
 def _sorted(faults: list[Fault]) -> tuple[Fault, ...]:

@@ -45,6 +45,33 @@ def test_links_and_directories_keep_what_they_are() -> None:
     assert decode(encode(one)).files == (stored(), link, folder)
 
 
+PIECES = stored(size=25, piece_bytes=10, piece_sums=(1, 2, 2**64 - 1))
+
+
+def test_checksums_of_pieces_come_back() -> None:
+    """A file that was sent in pieces keeps one checksum for each."""
+    assert decode(encode(manifest(PIECES))).files == (PIECES,)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("piece_sums", "1" * 32),
+        ("piece_sums", "x" * 48),
+        ("piece_sums", ["1" * 16] * 3),
+        ("piece_bytes", 0),
+        ("piece_bytes", 2**70),
+        ("piece_bytes", None),
+    ],
+)
+def test_checksums_that_do_not_cover_the_file_are_refused(key: str, value: object) -> None:
+    """Whoever reads a piece back may rely on its place and its checksum."""
+    document = json.loads(encode(manifest(PIECES)))
+    document["files"][0][key] = value
+    with pytest.raises(Never):
+        decode(json.dumps(document).encode())
+
+
 @pytest.mark.parametrize(
     "path",
     ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/./b", ".", "a/", "a\0b", None, 7, "\ud800"],

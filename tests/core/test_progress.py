@@ -149,6 +149,22 @@ def test_a_finished_object_is_what_was_sent(size: int, told: int | None, wrong: 
     assert ("run/a.ckpt" in one.stored) == (not wrong)
 
 
+@pytest.mark.parametrize(
+    ("pieces", "sums"), [((0, 1, 2), (1000, 1001, 1002)), ((0, 2), ()), ((), ())]
+)
+def test_the_checksum_of_every_piece_is_kept_or_none(
+    pieces: tuple[int, ...], sums: tuple[int, ...]
+) -> None:
+    """The manifest tells what each piece was, unless an answer about one never came."""
+    one, progress = one_file()
+    for index in pieces:
+        progress.receipts[index] = receipt(index, 8 if index == 2 else 16)
+    message = ObjectStored(Errand("finish"), ObjectFact("run/a.ckpt", 40, "v", 7), 7, 0.0)
+    assert object_stored(one, progress, message, 0) == ""
+    kept = one.stored["run/a.ckpt"]
+    assert (kept.piece_sums, kept.piece_bytes) == (sums, 16 if sums else 0)
+
+
 FAILURES: list[tuple[str, StoreErrorKind, bool, tuple[bool, bool, bool]]] = [
     # purpose, kind, ambiguous -> doubt, gone, still begun
     ("finish", "again", False, (False, False, True)),

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.records import names
 from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.errors import NoCheckpoint, Refused, UsageError
-from ckptsyncd.recover.verify import Level, VerifyRequest, chosen, verify
+from ckptsyncd.recover.sampling import by_chance
+from ckptsyncd.recover.verify import Level, VerifyRequest, verify
 from ckptsyncd.stores.faulty import Fault, FaultyStore
 from ckptsyncd.stores.memory import BytesBody, MemoryStore
 from tests.recover import bench
@@ -125,10 +127,36 @@ def test_what_editions_share_is_read_once(tmp_path: Path) -> None:
     assert [result.bytes_read for result in found.results] == [first.bytes, 0]
 
 
-def test_the_same_seed_chooses_the_same_files() -> None:
+def test_the_same_seed_chooses_the_same_pieces() -> None:
     """A sample can be repeated; another seed looks elsewhere; it is as large as was asked for."""
-    files = [StoredFile(f"c/{n}", "file", 10, 0, 0, f"c/{n}", n) for n in range(1000)]
-    seeds = [VerifyRequest(level="sample", seed=seed) for seed in (1, 1, 2)]
-    picks = [chosen("c@1", files, request) for request in seeds]
+    sums = tuple(range(100))
+    files = [
+        StoredFile(f"c/{n}", "file", 1000, 0, 0, f"c/{n}", n, piece_bytes=10, piece_sums=sums)
+        for n in range(10)
+    ]
+    picks = [by_chance("c@1", files, 5.0, seed) for seed in (1, 1, 2)]
     assert picks[0] == picks[1] != picks[2]
-    assert [len(pick) for pick in picks] == [50, 50, 50]
+    assert [sum(sample.gap.length for sample in pick) for pick in picks] == [500, 500, 500]
+    assert len({sample.stored.path for sample in picks[0]}) > 1
+
+
+def test_a_piece_that_changed_is_found_by_its_own_checksum(tmp_path: Path) -> None:
+    """Of a file that was sent in pieces only some are read, and each can be told from another."""
+    store = Silent()
+    name = bench.save(tmp_path, 10)
+    made = bench.commit(store, tmp_path, name)
+    largest = max((f for f in made.files if f.kind == "file"), key=lambda f: f.size)
+    data = store.objects()[largest.key]
+    cuts = [data[at : at + 100] for at in range(0, len(data), 100)]
+    row = replace(largest, piece_bytes=100, piece_sums=tuple(map(crc64nvme, cuts)))
+    files = tuple(row if file == largest else file for file in made.files)
+    bench.put_manifest(store, replace(made, edition=2, files=files))
+    request = VerifyRequest(f"{made.checkpoint}@2", level="sample", percent=90.0)
+    found = verify(store, request, pace=bench.pace())
+    assert (found.exit_code, found.results[0].bytes_read < made.bytes) == (0, True)
+    change(store, largest.key)
+    codes = {
+        verify(store, replace(request, percent=60.0, seed=seed), pace=bench.pace()).exit_code
+        for seed in range(20)
+    }
+    assert codes == {0, 4}

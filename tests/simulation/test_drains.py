@@ -30,7 +30,6 @@ from tests.simulation.drains import (
 )
 from tests.simulation.link import MIB, S3, STREAM
 
-
 #: So many pieces tell how fast a hand is that has the link for itself (guessed).
 PIECES_ALONE = 2
 

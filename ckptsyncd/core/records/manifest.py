@@ -18,6 +18,8 @@ FORMAT_VERSION = 1
 
 #: No manifest is larger (guessed: 100,000 files of 400 bytes each are 40 MB).
 MAX_MANIFEST_BYTES = 128 * 1024 * 1024
+_CHECKSUM_DIGITS = 16
+_HEX = frozenset("0123456789abcdefABCDEF")
 #: No checkpoint has more files (guessed, ten times the load test).
 MAX_FILES = 1_000_000
 
@@ -29,7 +31,9 @@ class StoredFile:
     ``path`` is relative to the watch root; ``key`` is empty for symlinks and directories.
     ``checked`` names what the store compared before this file was called safe. ``node`` had it, and
     ``also`` had the same content under the same name. ``twin``: the path of the same file under
-    another name (a hard link), if it had one.
+    another name (a hard link), if it had one. ``piece_sums`` are the CRC64-NVME of its pieces of
+    ``piece_bytes`` each (the last may be shorter), where it was sent in pieces: a part of it can be
+    read back and compared.
     """
 
     path: str
@@ -44,6 +48,8 @@ class StoredFile:
     node: int = 0
     also: tuple[int, ...] = ()
     twin: str | None = None
+    piece_bytes: int = 0
+    piece_sums: tuple[int, ...] = ()
 
 
 def stored_file(fact: FileFact, key: str, crc64nvme: int, checked: str, node: int) -> StoredFile:
@@ -189,6 +195,9 @@ def encode_file(stored: StoredFile) -> dict[str, Any]:
         row["also"] = list(stored.also)
     if stored.twin is not None:
         row["twin"] = stored.twin
+    if stored.piece_sums:
+        row["piece_bytes"] = stored.piece_bytes
+        row["piece_sums"] = "".join(f"{crc:016x}" for crc in stored.piece_sums)
     return row
 
 
@@ -251,6 +260,7 @@ def decode_file(row: dict[str, Any]) -> StoredFile:
         raise Never(msg)
     target = _as_name(row, "target") if kind == "symlink" else None
     key = safe_path(row.get("key")) if kind == "file" else ""
+    piece_bytes, piece_sums = _decode_pieces(row) if kind == "file" else (0, ())
     return StoredFile(
         path=safe_path(row.get("path")),
         kind=kind,
@@ -264,19 +274,34 @@ def decode_file(row: dict[str, Any]) -> StoredFile:
         node=as_int(row, "node", 0, default=0),
         also=tuple(item for item in as_list(row.get("also", [])) if isinstance(item, int)),
         twin=safe_path(row["twin"]) if row.get("twin") is not None and kind == "file" else None,
+        piece_bytes=piece_bytes,
+        piece_sums=piece_sums,
     )
 
 
+def _decode_pieces(row: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
+    """Return the size and the checksums of the pieces; Never where they do not cover the file."""
+    if row.get("piece_sums") is None:
+        return 0, ()
+    size, piece_bytes = as_int(row, "size", 0), as_int(row, "piece_bytes", 1)
+    text = as_text(row, "piece_sums")
+    count = -(-size // piece_bytes)
+    if len(text) != count * _CHECKSUM_DIGITS:
+        msg = f"{len(text)} digits are no checksums of {count} pieces"
+        raise Never(msg)
+    starts = range(0, len(text), _CHECKSUM_DIGITS)
+    return piece_bytes, tuple(_checksum(text[at : at + _CHECKSUM_DIGITS]) for at in starts)
+
+
 def _as_checksum(row: dict[str, Any]) -> int:
-    text = as_text(row, "crc64nvme")
-    try:
-        value = int(text, 16)
-    except ValueError:
-        value = -1
-    if len(text) != 16 or value < 0:  # noqa: PLR2004
+    return _checksum(as_text(row, "crc64nvme"))
+
+
+def _checksum(text: str) -> int:
+    if len(text) != _CHECKSUM_DIGITS or not _HEX.issuperset(text):
         msg = f"not a CRC64-NVME checksum: {text!r:.40}"
         raise Never(msg)
-    return value
+    return int(text, 16)
 
 
 def parse_json(data: bytes, most_bytes: int) -> object:

@@ -7,6 +7,8 @@ now certain; ``upload.missing`` reads it again. Where an answer was ambiguous th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ckptsyncd.core.facts import Begun, Listing
 from ckptsyncd.core.messages import Failed, ObjectSeen, ObjectStored, PieceStored
 from ckptsyncd.core.records.documents import Claim
@@ -97,8 +99,22 @@ def store_file(
     """Note that a file is in the store, checked."""
     fact = progress.fact
     row = stored_file(fact, progress.key, crc64nvme, checked, node)
+    sums = _piece_sums(progress)
+    if progress.begun is not None and sums:
+        row = replace(row, piece_bytes=progress.begun.piece_bytes, piece_sums=sums)
     edition.stored[fact.path] = row
     del edition.files[fact.path]
+
+
+def _piece_sums(progress: FileProgress) -> tuple[int, ...]:
+    """Return the checksums of all pieces, or nothing where not every receipt is there."""
+    if progress.begun is None or not progress.begun.size:
+        return ()
+    pieces = cut(progress.begun.size, progress.begun.piece_bytes)
+    receipts = [progress.receipts.get(piece.index) for piece in pieces]
+    if [None if r is None else r.length for r in receipts] != [piece.length for piece in pieces]:
+        return ()
+    return tuple(receipt.crc64nvme for receipt in receipts if receipt is not None)
 
 
 def object_seen(edition: Edition, progress: FileProgress, seen: ObjectSeen, scene: Scene) -> bool:
