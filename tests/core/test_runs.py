@@ -7,6 +7,8 @@ import pytest
 from ckptsyncd.core.records.documents import Latest
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.sending.runs import Runs, went_back
+from ckptsyncd.core.turn import Notebook
+from tests.core.parts import manifest
 
 NEWEST = (0, 500, 1000.0, 1)
 
@@ -31,3 +33,15 @@ def test_only_an_allowed_step_back_opens_a_lineage_once(*, allowed: bool) -> Non
     first = runs.lineage_for(series, 10, 1001.0)
     assert first == (1 if allowed else 0)
     assert runs.lineage_for(series, 20, 1002.0) == first
+
+
+def test_who_sees_another_machine_step_back_follows_it_at_once() -> None:
+    """Its own next commit outranks the one that went back, whether it was told to allow that."""
+    for allowed in (False, True):
+        policy = Policy(allow_step_back=allowed, node=1, nodes=2)
+        runs = Runs(policy, "host", "nonce", {}, {})
+        series = runs.of("run")
+        series.latest = Latest("run", "run/checkpoint-500", 1, NEWEST, (), "other", 1000.0)
+        back = manifest(series="run", step=10, saved_at=1001.0, lineage=1)
+        runs.saw_commit(back, Notebook())
+        assert runs.lineage_for(series, 20, 1002.0) == 1

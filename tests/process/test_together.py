@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests import servers
 from tests.process.conftest import Start
 from tests.process.program import Program, command, until
-from tests.process.saving import content
+from tests.process.saving import by_rename, content
 from tests.proxy import Proxy
 from tests.servers import S3Server, client
 
@@ -140,6 +144,58 @@ def test_the_same_name_with_other_content_is_refused(crew: Crew) -> None:
         lambda: f"it is refused: {[crew.reason(node, 10) for node in range(NODES)]}",
     )
     assert crew.manifests() == []
+
+
+@pytest.fixture(scope="module")
+def weak_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """Run an S3 server that ignores every condition of a write."""
+    program = servers.command("nanio")
+    if program is None:
+        pytest.skip("needs 'nanio' (pip install nanio)")
+    with servers.nanio(program, tmp_path_factory.mktemp("nanio")) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("--node", "1", "--nodes", "4"), "4 machines cannot store one checkpoint"),
+        (("--shared-root",), "several daemons cannot share a directory"),
+    ],
+)
+def test_a_store_without_conditional_writes_is_refused_at_the_start(
+    options: tuple[str, ...], what: str, tmp_path: Path, program: Start, weak_server: S3Server
+) -> None:
+    """The program ends with code 2, says why and what to do, and has stored no checkpoint."""
+    root, folder = tmp_path / "root", uuid.uuid4().hex
+    root.mkdir()
+    by_rename(root / "step-10.pt", 50_000, 1)
+    url = f"s3://{weak_server.bucket}/{folder}"
+    reach = ("--s3-endpoint", weak_server.endpoint, "--s3-path-style")
+    env = dict(servers.ENVIRONMENT)
+    daemon = program(root, url, *reach, *QUICK, *options, env=env)
+    daemon.begin()
+    assert daemon.wait() == 2, daemon.log
+    assert f"{what} with this store: it has no conditional writes" in daemon.log
+    assert "use another store, or one destination for each machine" in daemon.log
+    with closing(client(weak_server.endpoint, servers.ACCESS_KEY, servers.SECRET_KEY)) as s3:
+        rows = s3.list_objects_v2(Bucket=weak_server.bucket, Prefix=f"{folder}/")
+    keys = [row["Key"].removeprefix(f"{folder}/") for row in rows.get("Contents", [])]
+    ours = (".ckptsyncd/probe/", ".ckptsyncd/lease.json")
+    assert [key for key in keys if not key.startswith(ours)] == []
+
+
+def test_one_machine_may_use_a_store_without_conditional_writes(
+    tmp_path: Path, program: Start, weak_server: S3Server
+) -> None:
+    """Without others to agree with the same store is good enough, and the checkpoint is safe."""
+    root = tmp_path / "root"
+    root.mkdir()
+    by_rename(root / "step-10.pt", 50_000, 1)
+    url = f"s3://{weak_server.bucket}/{uuid.uuid4().hex}"
+    reach = ("--s3-endpoint", weak_server.endpoint, "--s3-path-style")
+    daemon = program(root, url, *reach, *QUICK, env=dict(servers.ENVIRONMENT)).start()
+    daemon.until_safe("step-10.pt")
 
 
 def state_of(daemon: Program) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -91,3 +92,45 @@ def test_names_that_are_written_again_and_again_are_never_mixed() -> None:
     for seed in range(1, 6):
         crew = Crew(seed, 3, 3, S3, is_rewritten=True, kills=8, cuts=3, losses=2)
         live_through(crew)
+
+
+def saved_by_all(world: CrewWorld, number: int) -> list[int | None]:
+    """Let every node save, and return each step that latest named until a minute later."""
+    for node in range(world.crew.nodes):
+        world.at(world.now + 1.0 + 0.1 * node, partial(world.save, number, node))
+    named: list[int | None] = []
+    for _ in range(120):
+        world.run(world.now + 0.5)
+        latest = world.oracle.latest.get("run")
+        if latest is not None and latest.step not in named[-1:]:
+            named.append(latest.step)
+    return named
+
+
+@pytest.mark.parametrize("nodes", [2, 5, 20])
+@pytest.mark.parametrize("allowed", [False, True])
+def test_latest_goes_back_in_step_only_where_it_is_allowed(nodes: int, *, allowed: bool) -> None:
+    """Machines that went back are all committed; latest follows them back, once, only if told."""
+    crew = Crew(11, nodes, 1, S3)
+    plan = Plan(11, 900.0, replace(crew_policy(crew), allow_step_back=allowed), S3, (), overflows=1)
+    world = CrewWorld(plan, crew=crew)
+    world.is_calm = True
+    for node in range(nodes):
+        world.start(world.join(node))
+    assert saved_by_all(world, 5) == [50]
+    assert saved_by_all(world, 1) == ([50, 10] if allowed else [50])
+    # Whoever lost its ledger takes the lineage from the store.
+    victim = world.of_node(nodes - 1)
+    assert victim.daemon is not None
+    victim.daemon.die()
+    victim.ledger.lose()
+    world.start(victim)
+    assert saved_by_all(world, 2) == ([10, 20] if allowed else [50])
+    assert saved_by_all(world, 6) == ([20, 60] if allowed else [50, 60])
+    found = {m.step: m.lineage for m in world.oracle.manifests.values()}
+    back = int(allowed)
+    assert found == {50: 0, 10: back, 20: back, 60: back}
+    world.oracle.all_restorable()
+    for machine in world.machines:
+        assert machine.daemon is not None
+        assert bool(machine.daemon.brain.runs.warnings) is False

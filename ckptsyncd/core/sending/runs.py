@@ -110,6 +110,7 @@ class Runs:
             series.latest_known, series.trusts_until = False, trusts_until
         self._warn_of_step_back(series, manifest, notes)
         series.after_step = max(series.after_step, -1 if manifest.step is None else manifest.step)
+        series.lineage = max(series.lineage, manifest.lineage)  # another machine may have begun one
         if series.best is None or manifest.rank() > series.best.rank():
             series.best = manifest
         self._remember(manifest)
