@@ -12,6 +12,7 @@ from pathlib import Path
 from ckptsyncd.core.draining.drain_report import DrainReport, LeftBehind
 from ckptsyncd.core.messages import CommitRequested, Noticed
 from ckptsyncd.core.snapshot import Snapshot
+from ckptsyncd.settings.table import Settings
 from tests.cli.bench import PATIENCE, Captured, Daemon, ended
 from tests.report.examples import BUSY, CALM, view
 
@@ -183,7 +184,7 @@ def test_run_needs_no_flags(home: Path) -> None:
     watched.mkdir()
     os.environ |= {"CKPTSYNCD_DIR": str(watched), "CKPTSYNCD_URL": "s3://b/p"}
     done = run_with(["run", "--", "true"], SHOW)
-    assert done.stdout == f"{watched} 4 True () ('true',)\n"
+    assert done.stdout == f"{watched} {Settings().hands} True () ('true',)\n"
     assert (home / "state").is_dir()
     assert (home / "run").is_dir()
 

@@ -58,6 +58,26 @@ def test_what_was_found_out_is_found_out_again() -> None:
     assert crew.rest_until <= 3.0 + REST_SECONDS
 
 
+def slow(hands: int) -> float:
+    """Carry 16 MB/s in all: a piece takes seconds, whoever shares the link."""
+    return 0.03 + hands * PIECE / 16e6
+
+
+def test_a_slow_link_is_not_filled_with_what_cannot_be_called_back() -> None:
+    """Where a piece takes over a second, more under way would only stand before a notice."""
+    crew = Crew()
+    sizes = {worked(slow, seconds, crew).hands(32) for seconds in (5.0, 20.0, 60.0)}
+    assert max(sizes) <= FIRST_HANDS
+
+
+def test_a_notice_in_the_middle_of_a_try_keeps_what_was_proved() -> None:
+    """Twice as many hands that nobody has measured yet are no help against a deadline."""
+    crew = worked(far, 0.3, Crew())
+    assert (crew.tried_from, crew.size) == (FIRST_HANDS, 2 * FIRST_HANDS)
+    crew.steady(0.3, on=True)
+    assert crew.hands(32) == FIRST_HANDS
+
+
 @pytest.mark.parametrize("most", [1, 2, 3, 7])
 def test_never_more_than_allowed(most: int) -> None:
     """The setting is a bound, whatever more would carry."""

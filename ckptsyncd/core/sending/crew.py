@@ -20,6 +20,9 @@ GAIN = 1.2
 NO_LOSS = 0.97
 #: So long nothing new is tried after the last try (guessed: links change over minutes).
 REST_SECONDS = 30.0
+#: More hands are tried only where a transfer takes less (guessed): what is under way cannot be
+#: called back when a notice comes, and a slow link would be full of it for seconds.
+MOST_SECONDS = 1.0
 #: A request counts as so many bytes: small files are as well served by more hands.
 REQUEST_BYTES = 256 * 1024
 
@@ -37,6 +40,7 @@ class Crew:
     has_grown: bool = False
     is_steady: bool = False
     _speeds: list[float] = field(default_factory=list)
+    _seconds: list[float] = field(default_factory=list)
 
     def hands(self, most: int) -> int:
         """Return how many hands work, of those allowed."""
@@ -47,9 +51,9 @@ class Crew:
 
         Then it counts how soon small requests are answered, not what a byte costs.
         """
-        least = max(self.tried_from, FIRST_HANDS)
-        if on and (self.tried_from or self.size < least):
-            self._settle(max(self.size, least), now)
+        proved = self.tried_from or self.size
+        if on and (self.tried_from or proved < FIRST_HANDS):
+            self._settle(max(proved, FIRST_HANDS), now)
         self.is_steady = on
 
     def did(self, size: int, given_at: float, now: float, *, most: int, busy: int) -> None:
@@ -62,15 +66,20 @@ class Crew:
         if given_at < self.since or busy + 1 < hands or seconds <= 0.0 or resting:
             return
         self._speeds.append((size + REQUEST_BYTES) / seconds)
+        self._seconds.append(seconds)
         if len(self._speeds) >= max(hands, 3):
             speed = math.fsum(self._speeds) / len(self._speeds) * hands
             self._decide(hands, speed, most, now)
 
     def _decide(self, hands: int, speed: float, most: int, now: float) -> None:
+        may_grow = math.fsum(self._seconds) / len(self._seconds) < MOST_SECONDS
         if not self.tried_from:
-            self._try(hands * 2 if hands < most else hands // 2, hands, speed, most, now)
+            grows = hands < most and may_grow
+            self._try(hands * 2 if grows else hands // 2, hands, speed, most, now)
         elif hands > self.tried_from:
-            if speed >= self.carried * GAIN:
+            if speed >= self.carried * GAIN and not may_grow:
+                self._settle(hands, now)
+            elif speed >= self.carried * GAIN:
                 self.has_grown = True
                 self._try(hands * 2, hands, speed, most, now)
             elif self.has_grown:
@@ -86,9 +95,9 @@ class Crew:
         if size == hands:
             self._settle(hands, now)
             return
-        self.size, self.since, self._speeds = size, now, []
+        self.size, self.since, self._speeds, self._seconds = size, now, [], []
         self.tried_from, self.carried = hands, speed
 
     def _settle(self, size: int, now: float) -> None:
-        self.size, self.since, self._speeds = size, now, []
+        self.size, self.since, self._speeds, self._seconds = size, now, [], []
         self.has_grown, self.tried_from, self.rest_until = False, 0, now + REST_SECONDS
