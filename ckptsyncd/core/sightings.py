@@ -34,8 +34,11 @@ class Settled:
     copy: bool = False
     stale: tuple[str, ...] = ()
     changed_at: float = field(default=0.0, compare=False)
-    #: Files that an index in it names and that another machine has to have.
+    #: Of a share: the files that an index in it names; those of them that another machine has to
+    #: have; and the files with data that are here and that no index here names.
+    named: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    loose: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ NOTHING: Listed = ((), 0)
 
 #: Longer indexes say nothing (the largest known one, of 671 billion parameters, has 9 MB).
 _LONGEST_INDEX = 16 * 1024 * 1024
-#: Of a longer ``.metadata`` only the beginning is searched (guessed: 100 MB for 10,000 shards).
+#: A longer ``.metadata`` says nothing: some names would pass for all of them (guessed: 100 MB for
+#: 10,000 shards).
 _LONGEST_SEARCH = 256 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 #: A name can lie across two blocks; none is longer.
@@ -64,7 +65,9 @@ def _count(value: Any) -> int:
 
 def _of_metadata(reader: Reader) -> tuple[str, ...]:
     names: set[bytes] = set()
-    for offset in range(0, min(reader.size, _LONGEST_SEARCH), _BLOCK_BYTES):
+    if reader.size > _LONGEST_SEARCH:
+        return ()
+    for offset in range(0, reader.size, _BLOCK_BYTES):
         names.update(_SHARD.findall(reader.at(offset, _BLOCK_BYTES + _OVERLAP_BYTES)))
         if len(names) > _MOST_NAMES:
             return ()

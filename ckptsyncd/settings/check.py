@@ -26,20 +26,25 @@ def check(settings: Settings, said: Mapping[str, Said]) -> None:
     _check_nesting(settings, said)
     _check_telling(settings, said)
     _check_keeping(settings, _where(said, "keep_every"))
-    if settings.node >= settings.nodes:
-        msg = (
-            f"{_where(said, 'node')}: node = {settings.node}, but there are {settings.nodes} nodes"
-        )
-        raise UsageError(msg, hint=f"allowed: 0 to {settings.nodes - 1}; or set --nodes")
-    if settings.nodes > 1 and settings.shared_root:
-        msg = f"{_where(said, 'shared_root')}: who shares a root stores no shares of its own"
-        raise UsageError(msg, hint="set shared_root, or node and nodes, not both")
-    if settings.nodes > 1 and "node" not in said:
-        msg = f"{_where(said, 'nodes')}: nobody said which of {settings.nodes} nodes this is"
-        raise UsageError(msg, hint=f"set --node from 0 to {settings.nodes - 1}, or --sharded")
+    _check_nodes(settings, said)
     if len(os.fsencode(settings.socket)) > MAX_SOCKET_BYTES:
         msg = f"{_where(said, 'socket')}: the socket's path is longer than {MAX_SOCKET_BYTES} bytes"
         raise UsageError(msg, hint="name a shorter one with --socket")
+
+
+def _check_nodes(settings: Settings, said: Mapping[str, Said]) -> None:
+    """Refuse a machine without a number, a number too high, and shares of a shared root."""
+    node, nodes = settings.node, settings.nodes
+    if 0 < nodes <= node:
+        msg = f"{_where(said, 'node')}: node = {node}, but there are {nodes} nodes"
+        raise UsageError(msg, hint=f"allowed: 0 to {nodes - 1}; or set --nodes")
+    if nodes != 1 and settings.shared_root:
+        msg = f"{_where(said, 'shared_root')}: who shares a root stores no shares of its own"
+        raise UsageError(msg, hint="set shared_root, or node and nodes, not both")
+    if nodes != 1 and "node" not in said:
+        msg = f"{_where(said, 'nodes')}: nobody said which of {nodes or 'the'} nodes this is"
+        hint = f"set --node from 0 to {nodes - 1}, or --sharded" if nodes else "set --node"
+        raise UsageError(msg, hint=hint)
 
 
 def directory_of(url: str) -> str:

@@ -18,7 +18,7 @@ from ckptsyncd.settings.gather import (
     value_of,
 )
 from ckptsyncd.settings.kinds import Path as PathKind
-from ckptsyncd.settings.nodes import said_by_launcher
+from ckptsyncd.settings.nodes import said_by_launcher, uncounted
 from ckptsyncd.settings.places import default_socket, default_state_dir
 from ckptsyncd.settings.table import BY_NAME, DEFINITIONS, Settings
 
@@ -52,6 +52,7 @@ def load(
     said, config_file = gathered(flags, environ, config)
     if "sharded" in said and value_of(BY_NAME["sharded"], said["sharded"]):
         said |= said_by_launcher(environ, said)
+    said |= uncounted(said)
     values = {name: value_of(BY_NAME[name], what) for name, what in said.items()}
     values.setdefault("stop_timeout", _usual_stop(values.get("kill_after"), environ))
     settings = _placed(_absolute(Settings(**values)), environ)

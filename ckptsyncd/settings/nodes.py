@@ -23,32 +23,40 @@ NODES_VARIABLES = ("SLURM_NNODES", "PET_NNODES")
 
 
 def said_by_launcher(environ: Mapping[str, str], said: Mapping[str, Said]) -> dict[str, Said]:
-    """Return node and nodes, as far as they were not said; UsageError where nothing tells them."""
+    """Return node and nodes, as far as they were not said; UsageError where nothing tells node."""
     found = {name: what for name, what in said.items() if name in ("node", "nodes")}
     if "node" not in found:
-        found["node"] = _first(environ, NODE_VARIABLES, "node", "which machine this is")
-    if "nodes" not in found:
-        found["nodes"] = _count(environ)
-    return found
+        node = _first(environ, NODE_VARIABLES)
+        if node is None:
+            msg = "sharded is set, and nothing in the environment tells which machine this is"
+            raise UsageError(msg, hint=f"set --node, or one of {', '.join(NODE_VARIABLES)}")
+        found["node"] = node
+    count = None if "nodes" in found else _count(environ)
+    return found if count is None else found | {"nodes": count}
 
 
-def _first(environ: Mapping[str, str], variables: tuple[str, ...], name: str, what: str) -> Said:
+def uncounted(said: Mapping[str, Said]) -> dict[str, Said]:
+    """Return that nobody counted the machines, where only this one's number is known."""
+    if "node" not in said or "nodes" in said:
+        return {}
+    return {"nodes": Said("0", said["node"].where, is_text=True)}
+
+
+def _first(environ: Mapping[str, str], variables: tuple[str, ...]) -> Said | None:
     for variable in variables:
         if _is_number(environ.get(variable, "")):
             return Said(environ[variable], variable, is_text=True)
-    msg = f"sharded is set, and nothing in the environment tells {what}"
-    hint = f"set --{name}, or one of {', '.join(variables)}"
-    raise UsageError(msg, hint=hint)
+    return None
 
 
-def _count(environ: Mapping[str, str]) -> Said:
+def _count(environ: Mapping[str, str]) -> Said | None:
     world, local = environ.get("WORLD_SIZE", ""), environ.get("LOCAL_WORLD_SIZE", "")
     is_whole = _is_number(world) and _is_number(local) and int(local) > 0
     known = any(_is_number(environ.get(variable, "")) for variable in NODES_VARIABLES)
     if is_whole and not known and int(world) % int(local) == 0:
         text = str(int(world) // int(local))
         return Said(text, "WORLD_SIZE / LOCAL_WORLD_SIZE", is_text=True)
-    return _first(environ, NODES_VARIABLES, "nodes", "how many machines there are")
+    return _first(environ, NODES_VARIABLES)
 
 
 def _is_number(text: str) -> bool:

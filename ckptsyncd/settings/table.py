@@ -276,8 +276,9 @@ class Settings:
 
     node: int = _setting(_RULES.node, Count(0, 99_999), NODES,
         "Number of this machine, from 0.")
-    nodes: int = _setting(_RULES.nodes, Count(1, 100_000), NODES,
-        "How many machines write parts of one checkpoint.")
+    nodes: int = _setting(_RULES.nodes, Count(0, 100_000), NODES,
+        "How many machines write parts of one checkpoint; 0 where only an index among its files "
+        "tells what belongs to it, which is so if node is set and this is not.")
     sharded: bool = _setting(False, Switch(), NODES,
         "Every machine writes a share of each checkpoint; what node and nodes do not say is taken "
         "from the environment of Slurm, torchrun or Kubernetes.")

@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from ckptsyncd.core.facts import Listing
-from ckptsyncd.core.messages import RecordPut, RecordRead
-from ckptsyncd.core.orders import Errand, GetSmall, PutSmall
+from ckptsyncd.core.messages import KeysListed, RecordPut, RecordRead
+from ckptsyncd.core.orders import Errand, GetSmall, HandOrder, ListKeys, PutSmall
 from ckptsyncd.core.records.documents import Claim, Epoch, Starts
 from ckptsyncd.core.records.manifest import Manifest
 from ckptsyncd.core.records.memory import Recalled
+from ckptsyncd.core.records.names import part_key
 from ckptsyncd.core.sending import answers
 from ckptsyncd.core.sending.case import Case
 from ckptsyncd.core.sending.compare import is_share
@@ -60,7 +61,16 @@ def frame() -> Manifest:
 
 def test_a_part_is_read_back_as_it_was_written() -> None:
     """Encoding loses nothing: files, absent and stale paths, and where there is no step."""
-    one = part(1, "a", "b", absent=(f"{NAME}/c",), stale=(f"{NAME}/a",), step=None)
+    one = part(
+        1,
+        "a",
+        "b",
+        absent=(f"{NAME}/c",),
+        named=(f"{NAME}/c",),
+        loose=(f"{NAME}/a",),
+        stale=(f"{NAME}/a",),
+        step=None,
+    )
     assert Part.decode(one.encode()) == one
 
 
@@ -119,6 +129,89 @@ def test_what_an_index_names_must_be_somewhere() -> None:
     assert isinstance(merged({0: index, 1: part(1, "b")}, frame()), Manifest)
     made = merged({0: index, 1: part(1, "c")}, frame())
     assert made == Lacks(f"{NAME}/b is missing, which an index of node 0 names")
+
+
+# Nobody counted the nodes ------------------------------------------------------------------------
+
+INDEX = (f"{NAME}/__0_0.distcp", f"{NAME}/__1_0.distcp")
+
+
+def first_share(**other: object) -> Part:
+    """Return the part of the node that has a shard, and the index that names another as well."""
+    return part(0, "__0_0.distcp", ".metadata", named=INDEX, absent=INDEX[1:], **other)
+
+
+def uncounted(*parts: Part) -> Manifest | Refused | Lacks:
+    """Return what these parts make together where nobody counted the nodes."""
+    return merged({one.node: one for one in parts}, frame(), is_counted=False)
+
+
+def test_an_index_tells_what_is_whole() -> None:
+    """Once the shards that it names are there, on however many nodes, there is a manifest."""
+    made = uncounted(first_share())
+    assert made == Lacks(f"{INDEX[1]} is missing, which an index of node 0 names")
+    made = uncounted(first_share(), part(5, "__1_0.distcp"))
+    assert isinstance(made, Manifest)
+    assert made.nodes == (0, 5)
+
+
+def test_without_an_index_the_nodes_must_be_counted() -> None:
+    """Shards that nothing names make no checkpoint, and it is said what to set."""
+    made = uncounted(part(0, "mp_rank_00.pt"), part(1, "mp_rank_01.pt"))
+    assert made == Lacks(
+        "no index tells which files there are beside those of nodes 0, 1: "
+        "tell how many nodes there are (--nodes)"
+    )
+
+
+def test_data_that_no_index_names_may_have_more_like_it() -> None:
+    """Optimizer shards beside an index of weights are one node's of nobody knows how many."""
+    rng = f"{NAME}/rng_state_0.pth"
+    made = uncounted(first_share(loose=(rng,)), part(1, "__1_0.distcp"))
+    assert made == Lacks(
+        f"no index names {rng}, other nodes may have more like it: "
+        "tell how many nodes there are (--nodes)"
+    )
+    named = uncounted(first_share(), part(1, "__1_0.distcp", loose=INDEX[1:]))
+    assert isinstance(named, Manifest)
+
+
+def hears(case: Case, message: RecordRead | KeysListed) -> list[HandOrder]:
+    """Return what is asked after an answer."""
+    answers.hear(case, message)
+    return list(missing(case.edition, case.scene))
+
+
+def test_parts_of_uncounted_nodes_are_read_once_each_until_all_is_there() -> None:
+    """A node asks for who is there, reads who is new, and commits when the index is satisfied."""
+    policy = replace(TWO, nodes=0)
+    one = edition(pinned=True, claimed="yes", looked=True)
+    one.joint.save_id, one.joint.part, one.joint.mine = "shared", "yes", first_share()
+    now = scene(policy=policy)
+    editions = Editions(policy, "me", Recalled())
+    editions.open[one.checkpoint, one.save_id] = one
+
+    def lists(*nodes: int) -> list[HandOrder]:
+        one.joint.seeks, one.joint.due = False, NOW.boot
+        (order,) = missing(one, now)
+        assert isinstance(order, ListKeys)
+        keys = tuple(part_key(one.checkpoint, one.number, node) for node in nodes)
+        return hears(Case(editions, one, order, now, Notebook()), KeysListed(order.errand, keys))
+
+    assert lists(0) == []
+    assert one.joint.reason == f"{INDEX[1]} is missing, which an index of node 0 names"
+    (read,) = lists(0, 7)
+    assert isinstance(read, GetSmall)
+    told = RecordRead(read.errand, part(7, "config.json").encode(), "v")
+    assert hears(Case(editions, one, read, now, Notebook()), told) == []
+    (read,) = lists(0, 7, 1)
+    assert isinstance(read, GetSmall)
+    assert read.errand.path == "1"
+    told = RecordRead(read.errand, part(1, "__1_0.distcp").encode(), "v")
+    (order,) = hears(Case(editions, one, read, now, Notebook()), told)
+    assert order.errand.purpose == "confirm claim"
+    assert one.joint.whole is not None
+    assert one.joint.whole.nodes == (0, 1, 7)
 
 
 CLAIM = Claim(NAME, 1, "run", "theirs", "n", 1, 0, "", 0.0, step=100, saved_at=5.0, nodes=2)
@@ -234,6 +327,7 @@ def test_a_store_without_conditions_is_refused() -> None:
     weak = replace(LIMITS, compare_and_set=False)
     assert "no conditional writes" in str(unfit(TWO, weak))
     assert "no conditional writes" in str(unfit(replace(POLICY, shared_root=True), weak))
+    assert "several machines" in str(unfit(replace(POLICY, nodes=0), weak))
     assert unfit(TWO, LIMITS) is None
     assert unfit(POLICY, weak) is None
 

@@ -56,6 +56,15 @@ def test_a_name_across_two_blocks_is_found() -> None:
         assert read(".metadata", b"x" * before + b"__12_3.distcp!")[0] == ("__12_3.distcp",)
 
 
+def test_metadata_that_is_too_long_lists_nothing() -> None:
+    """Some of its names would pass for all of them."""
+    with tempfile.TemporaryFile() as file:
+        file.write(b"__0_0.distcp")
+        file.truncate(256 * 2**20)
+        assert listed(file.fileno(), ".metadata", 256 * 2**20)[0] == ("__0_0.distcp",)
+        assert listed(file.fileno(), ".metadata", 256 * 2**20 + 1) == ((), 0)
+
+
 @pytest.mark.parametrize(
     "index",
     [

@@ -18,7 +18,7 @@ from tests.servers import free_ports
 pytestmark = [pytest.mark.frameworks, pytest.mark.slow]
 
 NAME = "step-5"
-OPTIONS = ("--ranks-quiet-seconds", "2s", "--nodes", "2")
+OPTIONS = ("--ranks-quiet-seconds", "2s")
 #: Imports of a large framework from a cold disk take their time.
 PATIENCE_SECONDS = 240.0
 
@@ -30,7 +30,10 @@ def torch_does(*arguments: str) -> int:
     return subprocess.run(made, check=False, env=environment, timeout=PATIENCE_SECONDS).returncode
 
 
-def test_four_ranks_in_two_directories_load_as_one(tmp_path: Path, program: Start) -> None:
+@pytest.mark.parametrize("counted", [("--nodes", "2"), ()], ids=["counted", "by the metadata"])
+def test_four_ranks_in_two_directories_load_as_one(
+    counted: tuple[str, ...], tmp_path: Path, program: Start
+) -> None:
     """Each daemon sees two of four shards and one sees .metadata; restored, one process loads all.
 
     Before both have their part in the store there is no checkpoint.
@@ -41,7 +44,7 @@ def test_four_ranks_in_two_directories_load_as_one(tmp_path: Path, program: Star
     for root in roots:
         root.mkdir()
     durable, sums = f"file://{tmp_path}/durable", str(tmp_path / "sums")
-    first = program(roots[0], durable, *OPTIONS, "--node", "0").start()
+    first = program(roots[0], durable, *OPTIONS, *counted, "--node", "0").start()
     port = str(free_ports(1)[0])
     assert torch_does("save", str(roots[0]), str(roots[1]), sums, port) == 0
     assert (roots[0] / NAME / ".metadata").exists()
@@ -50,7 +53,7 @@ def test_four_ranks_in_two_directories_load_as_one(tmp_path: Path, program: Star
         "__3_0.distcp",
     ]
     assert command("restore", durable, str(tmp_path / "early")).returncode == 3
-    second = program(roots[1], durable, *OPTIONS, "--node", "1").start()
+    second = program(roots[1], durable, *OPTIONS, *counted, "--node", "1").start()
     for daemon in (first, second):
         daemon.until_safe(NAME)
     back = command("restore", durable, str(tmp_path / "new"))

@@ -10,7 +10,7 @@ CREW_MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "core/sending/together/replies.py",
-                "    if len(joint.parts) == case.scene.policy.nodes:\n",
+                "    if joint.parts.keys() >= set(joint.nodes(case.scene.policy.nodes)):\n",
                 "    if len(joint.parts) >= case.scene.policy.nodes - 1:\n",
             ),
         ),
@@ -42,6 +42,26 @@ CREW_MUTANTS: tuple[Mutant, ...] = (
                 "core/sending/upload.py",
                 "    elif edition.files:\n",
                 "    elif edition.files and not scene.is_joint:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "committed-without-what-the-index-names",
+        (
+            (
+                "core/sending/together/merging.py",
+                "reason = _missing(ordered, files) or (",
+                'reason = "" if not is_counted else (',
+            ),
+        ),
+    ),
+    Mutant(
+        "committed-without-an-index",
+        (
+            (
+                "core/sending/together/merging.py",
+                'or ("" if is_counted else _undecided(ordered))',
+                'or ""',
             ),
         ),
     ),

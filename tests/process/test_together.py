@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -71,9 +73,7 @@ class Crew:
 
     def reason(self, node: int, step: int) -> str:
         """Return what status says of a checkpoint."""
-        rows = (self.daemons[node].status() or {"checkpoints": []})["checkpoints"]
-        names = (f"checkpoint-{step}",)
-        return next((row["reason"] for row in rows if row["checkpoint"] in names), "")
+        return reason_of(self.daemons[node], f"checkpoint-{step}")
 
     def until_safe(self, step: int, *daemons: Program) -> None:
         """Wait until a checkpoint is safe for each of them."""
@@ -144,6 +144,58 @@ def test_the_same_name_with_other_content_is_refused(crew: Crew) -> None:
         lambda: f"it is refused: {[crew.reason(node, 10) for node in range(NODES)]}",
     )
     assert crew.manifests() == []
+
+
+def test_machines_that_nobody_counted_go_by_the_index(
+    tmp_path: Path, program: Start, s3_server: S3Server, prefix: str
+) -> None:
+    """A distributed checkpoint is safe when all shards are stored that ``.metadata`` names.
+
+    Shards that nothing names are never committed, and status says what to set.
+    """
+    reach = ("--s3-endpoint", s3_server.endpoint, "--s3-path-style")
+    roots = [tmp_path / "first", tmp_path / "second"]
+    shards = [b"first " * 50_000, b"second " * 50_000]
+    for node, root in enumerate(roots):
+        (root / "step-10").mkdir(parents=True)
+        (root / "step-10" / f"__{node}_0.distcp").write_bytes(shards[node])
+        (root / "checkpoint-20").mkdir()
+        (root / "checkpoint-20" / f"mp_rank_{node:02d}.bin").write_bytes(shards[node])
+    (roots[0] / "step-10/.metadata").write_bytes(pickle.dumps(["__0_0.distcp", "__1_0.distcp"]))
+    first, second = (
+        program(root, prefix, *reach, *QUICK, "--node", str(node))
+        for node, root in enumerate(roots)
+    )
+    first.start()
+    missing = "incomplete: step-10/__1_0.distcp is missing, which an index of node 0 names"
+    until(lambda: reason_of(first, "step-10") == missing, lambda: f"{first.status()}")
+    assert command("restore", prefix, str(tmp_path / "early"), *reach).returncode == 3
+    second.start()
+    first.until_safe("step-10")
+    second.until_safe("step-10")
+    told = (
+        "incomplete: no index tells which files there are beside those of nodes 0, 1: "
+        "tell how many nodes there are (--nodes)"
+    )
+    for daemon in (first, second):
+        until(partial(says, daemon, "checkpoint-20", told), f"{daemon.status()}")
+    back = command("restore", prefix, str(tmp_path / "back"), *reach)
+    assert back.returncode == 0, back.stderr
+    expected = content(roots[0]) | content(roots[1])
+    assert content(tmp_path / "back") == {
+        name: data for name, data in expected.items() if name.startswith("step-10/")
+    }
+
+
+def says(daemon: Program, checkpoint: str, told: str) -> bool:
+    """Return whether a daemon says just this of a checkpoint."""
+    return reason_of(daemon, checkpoint) == told
+
+
+def reason_of(daemon: Program, checkpoint: str) -> str:
+    """Return what a daemon says of a checkpoint."""
+    rows = (daemon.status() or {"checkpoints": []})["checkpoints"]
+    return next((row["reason"] for row in rows if row["checkpoint"] == checkpoint), "")
 
 
 @pytest.fixture(scope="module")

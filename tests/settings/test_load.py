@@ -136,7 +136,7 @@ def test_no_source_at_all_may_be_said(tmp_path: Path, flags: Flags) -> None:
         ("companions = 1", ":2: companions = '1': a number, not true or false", "true or false"),
         ("exclude = 'x'", ":2: exclude = 'x': a string, not a list", "allowed: list"),
         ("hands = ", ":2: not TOML", "config --sample"),
-        ("node = 1", ":2: node = 1, but there are 1 nodes", "allowed: 0 to 0"),
+        ("node = 1\nnodes = 1", ":2: node = 1, but there are 1 nodes", "allowed: 0 to 0"),
     ],
 )
 def test_what_the_file_says_wrong(

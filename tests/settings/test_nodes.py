@@ -49,17 +49,52 @@ def test_a_launcher_is_not_listened_to_unasked(flags: dict[str, str]) -> None:
     ("environ", "word"),
     [
         ({}, "which machine this is"),
-        ({"SLURM_NODEID": "1"}, "how many machines"),
-        ({"SLURM_NODEID": "1", "PET_NNODES": "1:4"}, "how many machines"),
-        ({"GROUP_RANK": "0", "WORLD_SIZE": "7", "LOCAL_WORLD_SIZE": "2"}, "how many machines"),
+        ({"SLURM_NNODES": "4"}, "which machine this is"),
     ],
 )
 def test_what_nothing_tells_is_asked_for(
     flags: dict[str, str], environ: dict[str, str], word: str
 ) -> None:
-    """Where the environment does not tell, or tells a range, the error says what to set."""
+    """Where the environment does not tell this machine's number the error says what to set."""
     with pytest.raises(UsageError, match=word):
         load({**flags, "sharded": True}, environ)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"SLURM_NODEID": "1"},
+        {"SLURM_NODEID": "1", "PET_NNODES": "1:4"},
+        {"GROUP_RANK": "1", "WORLD_SIZE": "7", "LOCAL_WORLD_SIZE": "2"},
+    ],
+)
+def test_nobody_has_to_count_the_machines(flags: dict[str, str], environ: dict[str, str]) -> None:
+    """Where nothing tells how many there are, or a range does, that is left to the files."""
+    settings = load({**flags, "sharded": True}, environ).settings
+    assert (settings.node, settings.nodes) == (1, 0)
+
+
+@pytest.mark.parametrize("node", ["0", "3"])
+def test_who_has_a_number_has_others_beside_it(flags: dict[str, str], node: str) -> None:
+    """A number of its own without a count means that the machines were not counted."""
+    settings = load({**flags, "node": node}, {}).settings
+    assert (settings.node, settings.nodes) == (int(node), 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ({"nodes": "0"}, "which of the nodes"),
+        ({"node": "4", "nodes": "4"}, "there are 4 nodes"),
+        ({"node": "1", "shared_root": True}, "no shares"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(
+    flags: dict[str, str], said: dict[str, str | bool], word: str
+) -> None:
+    """A count without a number, a number too high, and shares of a root that all machines see."""
+    with pytest.raises(UsageError, match=word):
+        load({**flags, **said}, {})
 
 
 def test_two_machines_are_not_both_the_first(flags: dict[str, str]) -> None:

@@ -39,6 +39,7 @@ class Crew:
     ``zombies``: a machine is replaced and its daemon lives on. ``losses``: of a ledger.
     ``jumps``: of one machine's clock. ``is_rewritten``: all saves have one name. ``is_marked``: a
     done-file names the save. ``dies``: one machine goes for good before the last save.
+    ``is_uncounted``: no daemon knows how many there are, and an index names the shards.
     """
 
     seed: int
@@ -58,6 +59,7 @@ class Crew:
     is_marked: bool = False
     dies: bool = False
     jumps: int = 0
+    is_uncounted: bool = False
 
 
 def crew_of(seed: int, most_nodes: int = 16) -> Crew:
@@ -86,6 +88,7 @@ def crew_of(seed: int, most_nodes: int = 16) -> Crew:
         is_marked=chance.random() < 0.3,
         dies=chance.random() < 0.15,
         jumps=0 if calm else maybe(0.3, 2),
+        is_uncounted=chance.random() < 0.25,
     )
 
 
@@ -142,7 +145,8 @@ class CrewWorld(World):
 
     def policy_of(self, machine: Machine) -> Policy:
         """Return the rules, with the machine's number among the nodes."""
-        return replace(self.plan.policy, node=self.node_of[machine.name], nodes=self.crew.nodes)
+        nodes = 0 if self.crew.is_uncounted else self.crew.nodes
+        return replace(self.plan.policy, node=self.node_of[machine.name], nodes=nodes)
 
     def store_of(self, machine: Machine) -> FaultyStore:
         """Return the store, which a machine that is cut off does not reach."""
@@ -185,7 +189,9 @@ class CrewWorld(World):
         self._write(disk, f"{name}/shard-{node}.pt", shard)
         self._write(disk, f"{name}/config.json", f"{number}|all|replicated".encode())
         if node == 0:
-            self._write(disk, f"{name}/index-0.json", f"{number}|0|".encode())
+            nodes = crew.nodes if crew.is_uncounted else 0
+            shards = " ".join(f"shard-{other}.pt" for other in range(nodes))
+            self._write(disk, f"{name}/index-0.json", f"{number}|0|names:{shards}".encode())
         if crew.is_marked:
             self._write(disk, f"{name}/DONE", f"{number}|all|done".encode())
 
@@ -393,7 +399,11 @@ def _judge_incomplete(world: CrewWorld) -> None:
         if view.reason.startswith("incomplete: ")
     ]
     check(said, f"nobody says that node {dead[0]} is missing: {_stand(world)}")
-    check(any(f"node {dead[0]}" in text for text in said), f"{dead} is missing, they say {said}")
+    # Where nobody counted them its shard is missed, or the index that would have named the others.
+    lack = (f"shard-{dead[0]}.pt is missing", "no index tells")
+    words = lack if world.crew.is_uncounted else (f"node {dead[0]}",)
+    told = [text for text in said if any(word in text for word in words)]
+    check(told, f"{dead} is missing, they say {said}")
 
 
 def _stand(world: CrewWorld) -> str:

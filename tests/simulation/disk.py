@@ -38,6 +38,11 @@ class Inode:
     is_whole: bool = False
     path: str = ""
 
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The files that it names, if it is an index."""
+        return tuple(self.data.partition(b"names:")[2].decode().split())
+
 
 @dataclass(slots=True, eq=False)
 class Link:
@@ -242,7 +247,7 @@ class PretendDisk:
         if not path.endswith(ENDED):
             return FileLook(fact, writer)
         if node.is_whole:
-            return FileLook(fact, writer, "", "whole", has_end_mark=True)
+            return FileLook(fact, writer, "", "whole", has_end_mark=True, lists=node.lists)
         return FileLook(fact, writer, "", "broken", has_end_mark=True, fault="it has no end record")
 
     def pin(self, pin_id: str, listing: Listing) -> tuple[Listing, str]:

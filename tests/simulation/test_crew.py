@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from ckptsyncd.core.records import names
+from ckptsyncd.core.view import snapshot
 from tests.simulation.crew import Crew, CrewWorld, crew_policy, live_through
 from tests.simulation.hunt_crew import bad_nights
 from tests.simulation.plan import S3, Plan
@@ -30,6 +31,45 @@ def test_many_nodes_commit_once(nodes: int) -> None:
     world = live_through(Crew(1, nodes, 1, S3))
     saves = [manifest.checkpoint for manifest in world.oracle.manifests.values()]
     assert sorted(saves) == ["run/checkpoint-10", "run/checkpoint-20"]
+
+
+@pytest.mark.parametrize("nodes", [2, 8, 20])
+def test_nodes_that_nobody_counted_commit_once(nodes: int) -> None:
+    """An index that names the shards takes the place of the count, also through bad weather."""
+    world = live_through(Crew(1, nodes, 1, S3, is_uncounted=True))
+    saves = [manifest.checkpoint for manifest in world.oracle.manifests.values()]
+    assert sorted(saves) == ["run/checkpoint-10", "run/checkpoint-20"]
+    storm = Crew(
+        2, nodes, 2, S3, is_uncounted=True, fault=0.1, late=0.05, kills=4, cuts=2, losses=1
+    )
+    live_through(storm)
+
+
+def test_without_its_index_or_a_shard_nothing_is_committed() -> None:
+    """Whichever machine goes for good, of those that nobody counted, the save is not committed."""
+    for seed in range(1, 9):
+        live_through(Crew(seed, 3, 1, S3, is_uncounted=True, dies=True))
+
+
+def test_what_nothing_names_and_comes_late_is_not_called_safe() -> None:
+    """A small file of one more node that nobody counted waits after the commit, and says why."""
+    crew = Crew(3, 2, 1, S3, is_uncounted=True)
+    plan = Plan(3, 500.0, crew_policy(crew), S3, (), overflows=1)
+    world = CrewWorld(plan, crew=crew)
+    world.is_calm = True
+    for node in range(3):
+        world.start(world.join(node))
+    assert saved_by_all(world, 1) == [10]
+    late = world.of_node(2)
+    for folder in ("run", "run/checkpoint-10"):
+        late.disk.mkdir(folder)
+    late.disk.place("run/checkpoint-10/notes.json", b"{}", late.disk.mtime_ns())
+    world.run(world.now + 90.0)
+    assert late.daemon is not None
+    assert not late.daemon.brain.editions.safe
+    (view,) = snapshot(late.daemon.brain, world.clock.now()).checkpoints
+    told = "incomplete: no index tells which files there are beside those of node 2"
+    assert view.reason.startswith(told)
 
 
 def test_a_machine_that_is_gone_is_named() -> None:

@@ -81,7 +81,7 @@ class Claim:
             step=None if row.get("step") is None else as_int(row, "step", 0),
             saved_at=as_number({"saved_at": 0.0} | row, "saved_at"),
             mark=as_text({"mark": ""} | row, "mark"),
-            nodes=as_int(row, "nodes", 1, default=1),
+            nodes=as_int(row, "nodes", 0, default=1),
         )
 
 

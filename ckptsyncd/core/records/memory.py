@@ -148,7 +148,9 @@ def edition_row(save_id: str, number: int, settled: Settled) -> Remember:
         "layout": settled.layout,
         "evidence": settled.evidence,
         "stale": list(settled.stale),
+        "named": list(settled.named),
         "absent": list(settled.absent),
+        "loose": list(settled.loose),
         "copy": settled.copy,
         "number": number,
         "listing": _facts(settled.listing.files),
@@ -340,7 +342,9 @@ def _settled(row: dict[str, Any]) -> Settled:
         found=True,
         copy=row.get("copy") is True,
         stale=tuple(str(path) for path in as_list(row.get("stale", []))),
+        named=tuple(str(path) for path in as_list(row.get("named", []))),
         absent=tuple(str(path) for path in as_list(row.get("absent", []))),
+        loose=tuple(str(path) for path in as_list(row.get("loose", []))),
     )
 
 

@@ -88,7 +88,8 @@ class Policy:
     has_also: bool = False
     #: Companions are uploaded at all.
     companions: bool = True
-    #: This machine's number among those that write one checkpoint.
+    #: This machine's number among those that write one checkpoint, and how many they are; 0 where
+    #: nobody counted them, and only an index tells which files there are.
     node: int = 0
     nodes: int = 1
     #: Orbax checkpoints get the mark that Orbax asks for in a bucket.
@@ -106,3 +107,8 @@ class Policy:
     allow_step_back: bool = False
     #: Take the run over although a newer daemon was seen.
     take_over: bool = False
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether several machines store one checkpoint, however many they are."""
+        return self.nodes != 1

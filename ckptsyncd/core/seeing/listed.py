@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from ckptsyncd.core.facts import FileFact, FileLook
 from ckptsyncd.core.seeing.layouts.base import Layout, fits
+from ckptsyncd.core.seeing.layouts.files import DATA_FILE
 
 #: The named files may hold this much less than the index says: it counts tensors as they were in
 #: memory, and some writers quantise (guessed, as for shapes).
@@ -62,16 +64,39 @@ def _differs(layout: Layout, index: Seen, look: FileLook, there: Mapping[str, Se
     return ""
 
 
-def absent(layout: Layout, name: str, members: Iterable[Seen]) -> tuple[str, ...]:
-    """Return the paths that indexes among the files name and that are not among them."""
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Paths of a share: ``names`` of indexes in it, what of that is not here, what they leave out.
+
+    ``loose``: files with data that no index here names; a mark is none.
+    """
+
+    names: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    loose: tuple[str, ...] = ()
+
+
+def named(layout: Layout, name: str, members: Iterable[Seen]) -> Named:
+    """Return what the indexes among the files of one machine's share say of it."""
     there = {m.rel: m for m in members}
-    found = set()
+    found: set[str] = set()
     for member in there.values():
         folder = posixpath.dirname(member.rel)
-        named = () if member.look is None else member.look.lists
-        rels = (posixpath.join(folder, one) for one in named)
-        found |= {rel for rel in rels if rel not in there and _is_member(layout, rel)}
-    return tuple(sorted(rel if name == "." else f"{name}/{rel}" for rel in found))
+        lists = () if member.look is None else member.look.lists
+        rels = (posixpath.join(folder, one) for one in lists)
+        found |= {rel for rel in rels if _is_member(layout, rel)}
+    data = {
+        rel
+        for rel, member in there.items()
+        if member.fact.kind == "file"
+        and fits(DATA_FILE, rel)
+        and not any(fits(marker.path, rel) for marker in layout.markers)
+    }
+
+    def paths(some: set[str]) -> tuple[str, ...]:
+        return tuple(sorted(rel if name == "." else f"{name}/{rel}" for rel in some))
+
+    return Named(paths(found), paths(found - there.keys()), paths(data - found))
 
 
 def _is_member(layout: Layout, rel: str) -> bool:

@@ -9,7 +9,7 @@ from ckptsyncd.core.messages import Looked
 from ckptsyncd.core.seeing.census import ANYTHING
 from ckptsyncd.core.seeing.gaze import Gaze
 from ckptsyncd.core.seeing.hearing import absorb, drop_missing, is_link_beside
-from ckptsyncd.core.seeing.listed import absent
+from ckptsyncd.core.seeing.listed import Named, named
 from ckptsyncd.core.seeing.marks import is_done, missing_mark
 from ckptsyncd.core.seeing.settle import Held, Parked, Verdict, View, Waits, Whole, judge
 from ckptsyncd.core.seeing.tree import root_of
@@ -243,6 +243,7 @@ def _whole(gaze: Gaze, unit: Unit, verdict: Whole) -> None:
     if listing in (unit.settled, unit.handled):
         return
     unit.settled = listing
+    by_index = named(unit.layout, unit.name, view.members) if view.is_share else Named()
     unit.told = Settled(
         checkpoint=unit.name,
         series=unit.series,
@@ -254,7 +255,9 @@ def _whole(gaze: Gaze, unit: Unit, verdict: Whole) -> None:
         copy=verdict.is_copy,
         stale=view.stale,
         changed_at=unit.changed_at,
-        absent=absent(unit.layout, unit.name, view.members) if view.is_share else (),
+        named=by_index.names,
+        absent=by_index.absent,
+        loose=by_index.loose,
     )
     gaze.news.append(unit.told)
 

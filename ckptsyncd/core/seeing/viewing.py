@@ -71,7 +71,7 @@ def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str, trusted:
         is_rewritten=bool(unit.members) and all(m.is_rewritten for m in unit.members.values()),
         is_overdue=is_overdue(unit, policy, at),
         is_torn=is_torn(unit, policy, at),
-        is_share=policy.nodes > 1,
+        is_share=policy.is_joint,
     )
 
 

@@ -119,7 +119,7 @@ class Editions:
             # The same sizes and times, and other files: nothing that was stored of them counts.
             self._forget_row(edition.save_id, notes)
         # Of several machines one claims it: the others ask first, and write nothing in vain.
-        is_asked = row is not None or self.policy.nodes > 1
+        is_asked = row is not None or self.policy.is_joint
         edition.claimed = "doubt" if is_asked else edition.claimed
         edition.number = self.next_number(edition.checkpoint) if row is None else row.number
         self.numbers[edition.checkpoint] = max(

@@ -55,7 +55,7 @@ class Runs:
         """Return the series of this name, known from now on."""
         if name not in self.known:
             lineage = self.lineages.get(name, 0)
-            series = Series(name, lineage=lineage, announced=self.policy.nodes > 1)
+            series = Series(name, lineage=lineage, announced=self.policy.is_joint)
             if name in self.epochs:
                 series.last_epoch, series.last_nonces = self.epochs[name]
             self.known[name] = series
@@ -104,7 +104,7 @@ class Runs:
     def saw_commit(self, manifest: Manifest, notes: Notebook, now: float = 0.0) -> None:
         """Take in a committed edition: perhaps the newest of its series, perhaps a step back."""
         series = self.of(manifest.series)
-        if self.policy.nodes > 1 and manifest.writer.nonce != self.nonce:
+        if self.policy.is_joint and manifest.writer.nonce != self.nonce:
             # Who committed moves the hint: a thousand nodes that did would be in each other's way.
             trusts_until = now + latest_delay(self.policy.node, self.nonce)
             series.latest_known, series.trusts_until = False, trusts_until
@@ -207,7 +207,7 @@ class Runs:
                 notes.said("series.bad_latest", ("series", series.name), ("text", str(error)))
         newer = single.latest_seen(series, latest, message.version, self.policy.node)
         # A thousand nodes do not announce themselves in one record: each looks at its own epoch.
-        series.announced |= self.policy.nodes > 1
+        series.announced |= self.policy.is_joint
         if message.data is not None and latest is None:
             series.latest_version = message.version
         if newer:

@@ -38,7 +38,7 @@ class Scene:
     @property
     def is_joint(self) -> bool:
         """Whether several machines store one checkpoint."""
-        return self.policy.nodes > 1
+        return self.policy.is_joint
 
 
 def errand(edition: Edition, purpose: str, path: str = "", index: int = -1) -> Errand:

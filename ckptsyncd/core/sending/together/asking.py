@@ -98,7 +98,7 @@ def _part(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
 def _questions(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
     joint, number = edition.joint, edition.number
     if joint.reads:
-        for node in range(scene.policy.nodes):
+        for node in joint.nodes(scene.policy.nodes):
             if node not in joint.parts:
                 key = names.part_key(edition.checkpoint, number, node)
                 yield GetSmall(errand(edition, "read part", str(node), number), key)
@@ -139,6 +139,8 @@ def part_of(edition: Edition, scene: Scene) -> Part:
             *(stored_file(f, "", 0, "", scene.policy.node) for f in edition.listing.folders),
         ),
         absent=settled.absent,
+        named=settled.named,
+        loose=settled.loose,
         stale=settled.stale,
     )
 

@@ -9,11 +9,11 @@ from ckptsyncd.errors import UsageError
 
 def unfit(policy: Policy, limits: Limits) -> UsageError | None:
     """Return why several machines cannot store one checkpoint there, or nothing."""
-    if limits.compare_and_set or (policy.nodes == 1 and not policy.shared_root):
+    if limits.compare_and_set or not (policy.is_joint or policy.shared_root):
         return None
     what = "several daemons cannot share a directory"
-    if policy.nodes > 1:
-        what = f"{policy.nodes} machines cannot store one checkpoint"
+    if policy.is_joint:
+        what = f"{policy.nodes or 'several'} machines cannot store one checkpoint"
     msg = f"{what} with this store: it has no conditional writes, so they could not agree"
     hint = "use another store, or one destination for each machine, without --nodes"
     return UsageError(msg, hint=hint)

@@ -6,12 +6,16 @@ store next, ``replies`` changes it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from ckptsyncd.core.records.manifest import Manifest
 from ckptsyncd.core.sending.together.part import Part
 from ckptsyncd.core.sending.together.patience import HASTY_SECONDS
+
+NO_PARTS: Mapping[int, Part] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -62,9 +66,13 @@ class Joint:
         """Whether others were waited for longer than is usual."""
         return self.reason.startswith(INCOMPLETE)
 
-    def begin_again(self) -> None:
-        """Forget what was seen of the others: ask for the manifest, then for the list."""
-        self.parts = {}
+    def nodes(self, counted: int) -> Iterable[int]:
+        """Return the nodes whose parts are to be read: all, or who is there if nobody counted."""
+        return range(counted) if counted else sorted(self.here)
+
+    def begin_again(self, parts: Mapping[int, Part] = NO_PARTS) -> None:
+        """Forget what was seen of the others but these parts: ask for the manifest, then list."""
+        self.parts = dict(parts)
         self.whole = None
         self.reads, self.seeks, self.was_whole = False, True, False
 

@@ -10,6 +10,8 @@ from ckptsyncd.core.sending.together.part import Part
 
 #: So many nodes are named one by one (guessed).
 MOST_NAMED = 8
+#: What to do where files do not tell how many nodes there are.
+COUNT_THEM = "tell how many nodes there are (--nodes)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,13 @@ class Lacks:
     because: str
 
 
-def merged(parts: Mapping[int, Part], frame: Manifest) -> Manifest | Refused | Lacks:
+def merged(
+    parts: Mapping[int, Part], frame: Manifest, *, is_counted: bool = True
+) -> Manifest | Refused | Lacks:
     """Return the manifest of all parts; ``frame`` is one without files, made by who commits.
 
-    The same file of two nodes is named once, with the nodes that have it.
+    The same file of two nodes is named once, with the nodes that have it. Where nobody counted the
+    nodes it is whole only if indexes name every file with data and all that they name is there.
     """
     ordered = [parts[node] for node in sorted(parts)]
     strangers = [part.node for part in ordered if part.save_id != frame.save_id]
@@ -42,7 +47,7 @@ def merged(parts: Mapping[int, Part], frame: Manifest) -> Manifest | Refused | L
             if before is not None and not _same(before, stored):
                 return Refused(_conflict(stored, (before.node, part.node)))
             files[stored.path] = _with(before, stored, part.node)
-    reason = _missing(ordered, files)
+    reason = _missing(ordered, files) or ("" if is_counted else _undecided(ordered))
     if reason:
         return Lacks(reason)
     return replace(
@@ -81,6 +86,19 @@ def _missing(parts: Sequence[Part], files: Mapping[str, StoredFile]) -> str:
         for path in part.absent:
             if path not in files:
                 return f"{path} is missing, which an index of node {part.node} names"
+    return ""
+
+
+def _undecided(parts: Sequence[Part]) -> str:
+    """Return why nobody can tell whether other nodes have more, or nothing: indexes name it all."""
+    named = {path for part in parts for path in part.named}
+    if not named:
+        nodes = nodes_words(part.node for part in parts)
+        return f"no index tells which files there are beside those of {nodes}: {COUNT_THEM}"
+    for part in parts:
+        for path in part.loose:
+            if path not in named:
+                return f"no index names {path}, other nodes may have more like it: {COUNT_THEM}"
     return ""
 
 

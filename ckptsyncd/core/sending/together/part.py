@@ -32,7 +32,9 @@ class Part:
     """What one node has stored of an edition, checked there, second look included.
 
     ``save_id`` is the claim's, ``content`` names what this node had. ``absent`` are the files that
-    an index here names and that are not here: another node has to have them.
+    an index here names and that are not here: another node has to have them. ``named`` are all
+    that it names, and ``loose`` files with data here that it does not name. ``nodes`` is 0 where
+    nobody counted them.
     """
 
     checkpoint: str
@@ -53,6 +55,8 @@ class Part:
     late: bool
     files: tuple[StoredFile, ...]
     absent: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    loose: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
 
     def sums(self) -> dict[str, int]:
@@ -79,7 +83,7 @@ class Part:
             edition=as_int(row, "edition", 1),
             series=as_text(row, "series"),
             node=as_int(row, "node", 0),
-            nodes=as_int(row, "nodes", 1),
+            nodes=as_int(row, "nodes", 0),
             save_id=as_text(row, "save_id"),
             content=as_text(row, "content"),
             step=None if row.get("step") is None else as_int(row, "step", 0),
@@ -93,5 +97,7 @@ class Part:
             late=row.get("late") is True,
             files=tuple(decode_file(as_object(item)) for item in rows),
             absent=tuple(safe_path(path) for path in as_list(row.get("absent", []))),
+            named=tuple(safe_path(path) for path in as_list(row.get("named", []))),
+            loose=tuple(safe_path(path) for path in as_list(row.get("loose", []))),
             stale=tuple(str(path) for path in as_list(row.get("stale", []))),
         )

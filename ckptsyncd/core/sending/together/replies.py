@@ -14,7 +14,7 @@ from ckptsyncd.core.records.manifest import Manifest, decode
 from ckptsyncd.core.sending.case import Case
 from ckptsyncd.core.sending.edition import Edition
 from ckptsyncd.core.sending.together.asking import frame_of
-from ckptsyncd.core.sending.together.joint import INCOMPLETE
+from ckptsyncd.core.sending.together.joint import INCOMPLETE, NO_PARTS
 from ckptsyncd.core.sending.together.merging import Lacks, Refused, merged, nodes_words
 from ckptsyncd.core.sending.together.part import Part
 from ckptsyncd.core.sending.together.patience import FEW_NODES, commit_patience, pause, turn_delay
@@ -148,7 +148,9 @@ def listed(case: Case, message: KeysListed) -> None:
     found = (names.parse_part_key(key, prefix) for key in message.keys)
     joint.here = frozenset(node for node in found if node is not None) | {policy.node}
     lacking = set(range(policy.nodes)) - joint.here
-    if lacking:
+    if not policy.nodes:
+        _gather(case)
+    elif lacking:
         joint.was_whole = False
         _wait(case, f"waiting for {nodes_words(lacking)}")
     elif joint.asks == 0 and policy.nodes > FEW_NODES:
@@ -166,6 +168,17 @@ def _read_parts(case: Case) -> None:
     joint = case.edition.joint
     joint.reads, joint.bids = True, False
     joint.parts = {} if joint.mine is None else {case.scene.policy.node: joint.mine}
+
+
+def _gather(case: Case) -> None:
+    """Read the parts that are new, where nobody counted the nodes; with none new ask for more."""
+    joint = case.edition.joint
+    if joint.mine is not None:
+        joint.parts.setdefault(joint.mine.node, joint.mine)
+    if joint.parts.keys() >= joint.here:
+        _merge(case)
+    else:
+        joint.reads = True
 
 
 def _trust(case: Case) -> None:
@@ -215,7 +228,7 @@ def part_read(case: Case, message: RecordRead) -> None:
         _wait(case, f"the part of node {node} cannot be read")
         return
     joint.parts[node] = part
-    if len(joint.parts) == case.scene.policy.nodes:
+    if joint.parts.keys() >= set(joint.nodes(case.scene.policy.nodes)):
         _merge(case)
 
 
@@ -235,11 +248,13 @@ def claim_confirmed(case: Case, message: RecordRead) -> None:
 
 def _merge(case: Case) -> None:
     edition, joint, scene = case.edition, case.edition.joint, case.scene
-    made = merged(joint.parts, frame_of(edition, scene))
+    is_counted = scene.policy.nodes > 0
+    made = merged(joint.parts, frame_of(edition, scene), is_counted=is_counted)
     if isinstance(made, Manifest):
         joint.whole = made
         return
-    joint.begin_again()
+    is_kept = isinstance(made, Lacks) and not is_counted
+    joint.begin_again(joint.parts if is_kept else NO_PARTS)
     if isinstance(made, Lacks):
         _wait(case, made.because)
     elif isinstance(made, Refused):
