@@ -13,7 +13,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ckptsyncd.stores.faulty import Fault, FaultyStore
-from tests.simulation.crew import Crew, CrewWorld, crew_policy
+from tests.simulation.crew import CrewWorld
+from tests.simulation.crew_plan import Crew, crew_policy
 from tests.simulation.plan import S3, Plan
 from tests.simulation.world import Machine
 

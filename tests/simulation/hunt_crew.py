@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from itertools import islice
 
 import ckptsyncd
-from tests.simulation.crew import crew_of, live_through
+from tests.simulation.crew import live_through
+from tests.simulation.crew_plan import crew_of
 from tests.simulation.oracle import Violation
 
 #: So many nights that went wrong are enough to find out why.

@@ -9,7 +9,8 @@ import pytest
 
 from ckptsyncd.core.records import names
 from ckptsyncd.core.view import snapshot
-from tests.simulation.crew import Crew, CrewWorld, crew_policy, live_through
+from tests.simulation.crew import CrewWorld, live_through
+from tests.simulation.crew_plan import Crew, crew_policy
 from tests.simulation.hunt_crew import bad_nights
 from tests.simulation.plan import S3, Plan
 
