@@ -11,6 +11,7 @@ import pytest
 
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.records.manifest import decode
+from tests.attacks.dying import left_begun
 from tests.docs.blocks import ROOT
 
 #: What a pass over this root is known to go through; a point that is no more is noticed.
@@ -51,10 +52,7 @@ def whole(base: Path, point: str) -> None:
                 data = (durable / file.key).read_bytes()
                 assert data == (base / "root" / file.path).read_bytes(), point
                 assert file.crc64nvme == crc64nvme(data), point
-    workroom = durable / ".ckptsyncd" / "tmp"
-    # What was stored in one go is swept an hour later (tests/stores/test_volume.py).
-    left = [path.name for path in workroom.iterdir() if path.is_dir()]
-    assert [name for name in left if not name.endswith(".whole")] == [], point
+    assert left_begun(base) == [], point
     pins = [path for path in base.glob(".ckptsyncd/pins/*/*") if any(path.iterdir())]
     assert pins == [], point
     assert (durable / ".ckptsyncd" / "companions" / "train.log").exists(), point
