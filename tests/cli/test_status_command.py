@@ -147,8 +147,10 @@ def seen_on_a_terminal(width: int, *arguments: str, **env: str) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     code = f"from ckptsyncd.cli import main; main({['status', *arguments]!r})"
+    # Whoever runs the tests may say another width, which outweighs the terminal's own.
+    said = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=theirs, stdin=theirs, env={**os.environ, **env}
+        [sys.executable, "-c", code], stdout=theirs, stdin=theirs, env={**said, **env}
     ) as process:
         os.close(theirs)
         seen = b""
@@ -163,13 +165,13 @@ def seen_on_a_terminal(width: int, *arguments: str, **env: str) -> str:
 
 
 def test_a_terminal_gets_bars_and_colours(daemon: Daemon) -> None:
-    """--watch clears the screen, draws a bar for what is under way, and wraps between words."""
+    """--watch clears the screen, draws a bar for what is under way, and wraps at the width."""
     daemon.shown = BUSY
     text = seen_on_a_terminal(60, "--watch")
     assert text.startswith("\x1b[H\x1b[2J")
     assert "[#########.......] 61 %" in text
     screen = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).partition("rate:")[0]
-    assert all(len(line) <= 60 or " " not in line.strip() for line in screen.splitlines())
+    assert max(len(line) for line in screen.splitlines()) <= 60
 
 
 def test_colours_can_be_refused(daemon: Daemon) -> None:
