@@ -11,8 +11,6 @@ from typing import Literal
 
 from ckptsyncd.core.facts import FileFact, Listing
 
-Evidence = Literal["explicit", "rename", "marker", "format", "shape", "quiet", "copy"]
-
 
 @dataclass(frozen=True, slots=True)
 class Settled:

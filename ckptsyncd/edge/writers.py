@@ -80,8 +80,11 @@ def _open_for_writing() -> Iterator[tuple[Identity, int]]:
     """Yield device and inode of what is open for writing, and by whom, as far as is to be seen."""
     for pid, link in islice(_descriptors(), MOST_DESCRIPTORS):
         with contextlib.suppress(OSError):  # closed meanwhile, or not ours to see
-            status = os.stat(link)  # noqa: PTH116 - here and below: a path object costs more
-            if stat.S_ISREG(status.st_mode) and os.lstat(link).st_mode & stat.S_IWUSR:
+            # The link's own mode says it; only what is open for writing is asked for on its disk.
+            if not os.lstat(link).st_mode & stat.S_IWUSR:
+                continue
+            status = os.stat(link)  # noqa: PTH116 - a path object costs more
+            if stat.S_ISREG(status.st_mode):
                 yield (status.st_dev, status.st_ino), pid
 
 

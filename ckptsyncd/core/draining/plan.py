@@ -110,13 +110,6 @@ class DrainPlan:
         """How many bytes are not in the store and will not be in time."""
         return sum(candidate.rest for candidate in self.given_up)
 
-    def same_choice(self, other: DrainPlan | None) -> bool:
-        """Return whether another plan chooses and gives up the same checkpoints."""
-        if other is None:
-            return False
-        mine = ([c.key for c in self.chosen], {c.key for c in self.given_up})
-        return mine == ([c.key for c in other.chosen], {c.key for c in other.given_up})
-
 
 @dataclass(frozen=True, slots=True)
 class _Budget:

@@ -36,10 +36,6 @@ class Scans:
             self.polled = {other for other in self.polled if not is_below(other, path)} | {path}
             self.want(path, now)
 
-    def is_polled(self, path: str) -> bool:
-        """Return whether changes at a path are seen only by listing."""
-        return any(is_below(path, other) for other in self.polled)
-
     def due(self, now: float) -> Iterator[Scan]:
         """Yield what is to be listed now and is not being listed, parts before the whole."""
         if self.sweep_at <= now:
