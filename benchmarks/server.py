@@ -12,11 +12,14 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from benchmarks.meter import cpu_of
 
 HERE = Path(__file__).parent / "sink"
 BUCKET = "bucket"
@@ -32,7 +35,33 @@ ENVIRONMENT = {
 
 
 class NotBuiltError(Exception):
-    """The sink cannot be built here; says what is missing."""
+    """A server cannot be had here; says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Whose store a server stands in for: what our daemon is told of it, and what it checks.
+
+    ``flags``: the daemon's options, the endpoint behind the first of them. ``path`` of a key is
+    where the server shows whether it is there.
+    """
+
+    name: str
+    url: str
+    flags: tuple[str, ...]
+    path: Callable[[str], str]
+    checks: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+S3 = Cloud(
+    "s3",
+    f"s3://{BUCKET}",
+    ("--s3-endpoint", "--s3-path-style"),
+    lambda key: f"/{BUCKET}/{key}",
+    "CRC64",
+    ENVIRONMENT,
+)
 
 
 def build(folder: Path) -> Path:
@@ -65,24 +94,29 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A running S3 server: where it listens, whom to trust, and which process it is."""
+    """A running server: where it listens, whom to trust, and which process it is (0: unknown)."""
 
     name: str
     endpoint: str
-    pid: int
+    pid: int = 0
     cert: str = ""
+    cloud: Cloud = S3
 
     @property
     def environment(self) -> dict[str, str]:
         """What a client's process needs."""
         trust = {"AWS_CA_BUNDLE": self.cert, "SSL_CERT_FILE": self.cert} if self.cert else {}
-        return {**ENVIRONMENT, **trust}
+        return {**self.cloud.environment, **trust}
+
+    def cpu_seconds(self) -> float:
+        """Return what it has spent so far."""
+        return cpu_of(self.pid) if self.pid else 0.0
 
     @property
     def address(self) -> tuple[str, int]:
         """Host and port."""
-        host, _, port = self.endpoint.partition("://")[2].partition(":")
-        return host, int(port)
+        where = urlsplit(self.endpoint)
+        return where.hostname or "", where.port or 0
 
     def connect(self) -> http.client.HTTPConnection:
         """Return a connection that looks behind the uploader."""

@@ -21,6 +21,8 @@ from urllib.parse import urlsplit
 
 BUCKET = "bucket"
 MIB = 1024 * 1024
+#: Many small files are handed to an SDK by a pool of threads, as its own documentation shows it.
+FILES_AT_ONCE = 10
 Upload = Callable[[list[Path]], object]
 
 
@@ -30,13 +32,20 @@ def boto3_client(**options: Any) -> Any:
     from botocore.config import Config  # noqa: PLC0415
 
     s3 = {"addressing_style": "path", **options.pop("s3", {})}
+    options["max_pool_connections"] = 4 * FILES_AT_ONCE
     return boto3.client("s3", endpoint_url=sys.argv[2], config=Config(s3=s3, **options))
+
+
+def boto3_by(client: Any, prefix: str, **options: Any) -> Upload:
+    """Return ``upload_file`` of a client, for so many files at once as people let it be."""
+    return pooled(
+        lambda file: client.upload_file(str(file), BUCKET, f"{prefix}/{file.name}", **options)
+    )
 
 
 def boto3_as_it_comes(prefix: str) -> Upload:
     """Upload by ``upload_file`` with its defaults: a CRC32 of each part, checked there."""
-    client = boto3_client()
-    return lambda files: [client.upload_file(str(f), BUCKET, f"{prefix}/{f.name}") for f in files]
+    return boto3_by(boto3_client(), prefix)
 
 
 def boto3_crc64(prefix: str) -> Upload:
@@ -48,10 +57,7 @@ def boto3_crc64(prefix: str) -> Upload:
         multipart_threshold=64 * MIB, multipart_chunksize=64 * MIB, max_concurrency=4
     )
     extra = {"ChecksumAlgorithm": "CRC64NVME"}
-    return lambda files: [
-        client.upload_file(str(f), BUCKET, f"{prefix}/{f.name}", ExtraArgs=extra, Config=config)
-        for f in files
-    ]
+    return boto3_by(client, prefix, ExtraArgs=extra, Config=config)
 
 
 def boto3_tuned(prefix: str) -> Upload:
@@ -64,16 +70,11 @@ def boto3_tuned(prefix: str) -> Upload:
     config = TransferConfig(
         multipart_threshold=64 * MIB, multipart_chunksize=64 * MIB, max_concurrency=4
     )
-    return lambda files: [
-        client.upload_file(str(f), BUCKET, f"{prefix}/{f.name}", Config=config) for f in files
-    ]
+    return boto3_by(client, prefix, Config=config)
 
 
 def obstore_with(prefix: str, *, signed: bool) -> Upload:
     """Upload by obstore (Rust); it signs a SHA-256 of each part, or checks nothing."""
-    import asyncio  # noqa: PLC0415
-
-    from obstore import put_async  # noqa: PLC0415
     from obstore.store import S3Store  # noqa: PLC0415
 
     options: dict[str, Any] = {"allow_http": True, "timeout": "300s"}
@@ -90,6 +91,14 @@ def obstore_with(prefix: str, *, signed: bool) -> Upload:
         client_options=options,
         config={} if signed else {"unsigned_payload": True},
     )
+    return obstore_into(store, prefix)
+
+
+def obstore_into(store: Any, prefix: str) -> Upload:
+    """Return how obstore puts files into a store, four at once."""
+    import asyncio  # noqa: PLC0415
+
+    from obstore import put_async  # noqa: PLC0415
 
     async def all_of(files: list[Path]) -> None:
         turns = asyncio.Semaphore(4)
@@ -218,22 +227,45 @@ def raw_send(
 
 
 def azure_sdk(prefix: str) -> Upload:
-    """Upload by azure-storage-blob with four connections."""
+    """Upload by azure-storage-blob: four connections for a file, ten files at once."""
+    return azure_with(prefix, is_checked=False)
+
+
+def azure_md5(prefix: str) -> Upload:
+    """Upload with an MD5 of every block, which the server compares."""
+    return azure_with(prefix, is_checked=True)
+
+
+def azure_with(prefix: str, *, is_checked: bool) -> Upload:
+    """Upload by ``upload_blob``."""
     from azure.storage.blob import ContainerClient  # noqa: PLC0415
 
-    container = ContainerClient.from_connection_string(sys.argv[2], BUCKET)
+    container = ContainerClient.from_connection_string(
+        os.environ["AZURE_STORAGE_CONNECTION_STRING"], BUCKET
+    )
+
+    def one(file: Path) -> None:
+        more: dict[str, Any] = {"validate_content": True} if is_checked else {}
+        with file.open("rb") as data:
+            container.upload_blob(
+                f"{prefix}/{file.name}", data, overwrite=True, max_concurrency=4, **more
+            )
+
+    return pooled(one)
+
+
+def pooled(one: Callable[[Path], object]) -> Upload:
+    """Return how files are uploaded by a pool of threads."""
 
     def all_of(files: list[Path]) -> None:
-        for file in files:
-            with file.open("rb") as data:
-                name = f"{prefix}/{file.name}"
-                container.upload_blob(name, data, overwrite=True, max_concurrency=4)
+        with ThreadPoolExecutor(min(FILES_AT_ONCE, len(files))) as pool:
+            list(pool.map(one, files))
 
     return all_of
 
 
-def gcs_sdk(prefix: str) -> Upload:
-    """Upload by google-cloud-storage: resumable, or whole where small, four files at once."""
+def gcs_bucket() -> Any:
+    """Return the bucket as google-cloud-storage has it."""
     from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415
     from google.cloud import storage  # noqa: PLC0415
 
@@ -242,14 +274,53 @@ def gcs_sdk(prefix: str) -> Upload:
         credentials=AnonymousCredentials(),
         client_options={"api_endpoint": sys.argv[2]},
     )
-    bucket = client.bucket(BUCKET)
+    return client.bucket(BUCKET)
 
-    def all_of(files: list[Path]) -> None:
-        with ThreadPoolExecutor(4) as pool:
-            names = [(bucket.blob(f"{prefix}/{file.name}"), str(file)) for file in files]
-            list(pool.map(lambda pair: pair[0].upload_from_filename(pair[1]), names))
 
-    return all_of
+def gcs_sdk(prefix: str) -> Upload:
+    """Upload by ``upload_from_filename``: resumable where large, whole where small."""
+    bucket = gcs_bucket()
+    return pooled(lambda file: bucket.blob(f"{prefix}/{file.name}").upload_from_filename(str(file)))
+
+
+def gcs_many(prefix: str) -> Upload:
+    """Upload by ``transfer_manager.upload_many``, in threads."""
+    from google.cloud.storage import transfer_manager  # noqa: PLC0415
+
+    bucket = gcs_bucket()
+    return lambda files: transfer_manager.upload_many(
+        [(str(file), bucket.blob(f"{prefix}/{file.name}")) for file in files],
+        worker_type=transfer_manager.THREAD,
+        max_workers=FILES_AT_ONCE,
+        raise_exception=True,
+    )
+
+
+def obstore_azure(prefix: str) -> Upload:
+    """Upload by obstore to Azure."""
+    from obstore.store import AzureStore  # noqa: PLC0415
+
+    store = AzureStore(
+        container_name=BUCKET,
+        account_name="devstoreaccount1",
+        account_key=os.environ["AZURE_STORAGE_KEY"],
+        endpoint=sys.argv[2],
+        client_options={"allow_http": True, "timeout": "300s"},
+    )
+    return obstore_into(store, prefix)
+
+
+def obstore_gcs(prefix: str) -> Upload:
+    """Upload by obstore to Google Cloud Storage, by its XML API."""
+    from obstore.store import GCSStore  # noqa: PLC0415
+
+    key = json.dumps({"gcs_base_url": sys.argv[2], "disable_oauth": True, "client_email": ""})
+    store = GCSStore(
+        BUCKET,
+        service_account_key=key[:-1] + ', "private_key": "", "private_key_id": ""}',
+        client_options={"allow_http": True, "timeout": "300s"},
+    )
+    return obstore_into(store, prefix)
 
 
 KINDS: dict[str, Callable[[str], Upload]] = {
@@ -260,7 +331,11 @@ KINDS: dict[str, Callable[[str], Upload]] = {
     "obstore-unsigned": obstore_unsigned,
     "awscrt-crc64": awscrt_crc64,
     "azure": azure_sdk,
+    "azure-md5": azure_md5,
+    "obstore-azure": obstore_azure,
     "gcs": gcs_sdk,
+    "gcs-many": gcs_many,
+    "obstore-gcs": obstore_gcs,
     "raw": raw,
 }
 
@@ -277,6 +352,8 @@ def main() -> None:
         "cpu_seconds": time.process_time() - cpu,
     }
     sys.stdout.write(json.dumps(cost) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # some libraries abort the interpreter while it ends
 
 
 if __name__ == "__main__":

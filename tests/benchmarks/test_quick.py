@@ -62,7 +62,7 @@ def test_quick_run(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     made = Path(capsys.readouterr().out.strip())
     results = load(made.with_suffix(".json"))
     ours = [row for row in results.rows if row.who == US]
-    assert {row.case for row in ours} == {"1 x 24 MiB", "20 x 64 KiB"}
+    assert {row.case for row in ours} == {"1 x 24 MiB", "20 x 64 KiB", "8 files of a trainer"}
     assert all(row.wall > 0 and row.cpu > 0 for row in ours)
     assert [row.who for row in results.rows if row.who != US]
     assert results.figures
