@@ -20,6 +20,7 @@ from ckptsyncd.stores.azure.faults import classify
 from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.clocks import ServerClock
 from ckptsyncd.stores.passing import Passing
+from ckptsyncd.stores.surroundings import settled
 from ckptsyncd.stores.verdicts import Asked
 
 #: More connections than there will be hands.
@@ -112,9 +113,11 @@ class Wire:
         adapter = HTTPAdapter(pool_maxsize=MAX_CONNECTIONS, max_retries=0)
         session.mount("https://", adapter)
         session.mount("http://", adapter)
+        settled(session, found.account_url)
         transport: Any = RequestsTransport(
             session=session,
             session_owner=False,
+            connection_verify=session.verify,
             connection_timeout=options.connect_timeout_seconds,
             read_timeout=options.read_timeout_seconds,
         )

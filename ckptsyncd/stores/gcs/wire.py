@@ -27,6 +27,7 @@ from ckptsyncd.stores.clocks import ServerClock
 from ckptsyncd.stores.gcs.faults import from_answer, from_exception
 from ckptsyncd.stores.gcs.options import GcsOptions
 from ckptsyncd.stores.passing import Block
+from ckptsyncd.stores.surroundings import settled
 from ckptsyncd.stores.verdicts import Asked
 
 #: More connections than there will be hands.
@@ -173,6 +174,7 @@ class Wire:
         adapter = HTTPAdapter(pool_maxsize=MAX_CONNECTIONS, max_retries=0)
         session.mount("https://", adapter)
         session.mount("http://", adapter)
+        settled(session, self.endpoint)
         session.headers["User-Agent"] = "ckptsyncd"
         session.headers["Accept-Encoding"] = "identity"  # bytes as they are stored
         if self._options.user_project:
