@@ -322,7 +322,7 @@ class Program:
         code = self.loop.run()
         shown = self.loop.last()
         level: Level = "warning" if code else "info"
-        text = "everything that was whole is safe"
+        text = shown.disk_failing or "everything that was whole is safe"
         if shown.unsynced_bytes:
             text = f"{shown.unsynced_bytes} bytes of finished checkpoints are not in the store"
         self.systemd.stopping()

@@ -1,4 +1,4 @@
-"""The wiring of what is told outside by itself: the webhook, the heartbeat, the trackers."""
+"""The wiring of what is told by itself: webhook, heartbeat, trackers, and a loop that stands."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ckptsyncd.report.heartbeat import Heartbeat
 from ckptsyncd.report.latency import CommitLatency
 from ckptsyncd.report.logs import Level, Logs
 from ckptsyncd.report.readings import Reading, Readings
+from ckptsyncd.report.standing import Standing
 from ckptsyncd.report.status_json import DaemonView
 from ckptsyncd.report.tensorboard import TensorBoard
 from ckptsyncd.report.tracking import Tracked
@@ -43,7 +44,9 @@ class Outward:
     def __post_init__(self) -> None:
         """Prepare whoever is to be told; nothing is sent yet."""
         settings = self.settings
-        taps: list[Tap] = []
+        standing = Standing(self.clock.now, self._write)
+        taps: list[Tap] = [standing.turn]
+        self.closes.append(standing.close)
         if settings.webhook:
             webhook = Webhook(
                 settings.webhook, self.daemon, self._undelivered, settings.stall_seconds

@@ -217,7 +217,7 @@ class Brain:
         stopping = self.ending.stop_at is not None
         return Circumstances(
             ready=self.wishes.is_ready and self.eyes.scanned_once,
-            at_risk=bool(opened) or not self.runs.is_settled(),
+            at_risk=bool(opened or self.foreman.silence.disk.text) or not self.runs.is_settled(),
             in_progress=any(edition.state != "parked" for edition in opened)
             or not self.runs.is_settled(),
             writing=self.has_trainer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from ckptsyncd.core.draining.planner import Planner
@@ -17,6 +17,7 @@ from ckptsyncd.core.orders import Begin, Errand, HandOrder, Look, Order, Scan
 from ckptsyncd.core.seeing.eyes import Eyes
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.outstanding import Outstanding
+from ckptsyncd.core.sending.silence import Silence
 from ckptsyncd.core.turn import Notebook
 from ckptsyncd.core.wishes import Wishes
 
@@ -38,6 +39,7 @@ class Foreman:
     planner: Planner
     eyes: Eyes
     editions: Editions
+    silence: Silence = field(default_factory=Silence)
 
     def scanner_orders(self, now: Instant) -> Iterator[Order]:
         """Yield what the scanner is to do next."""
@@ -54,6 +56,7 @@ class Foreman:
 
     def hand_orders(self, now: Instant, notes: Notebook, *, hasty: bool) -> Iterator[Order]:
         """Yield what free hands are to do next; with haste also what seems to be stuck, again."""
+        self._listen(now, notes, hasty=hasty)
         if self.outstanding.throttle.is_resting(now.boot):
             return
         self.outstanding.crew.steady(now.boot, on=hasty)
@@ -67,6 +70,13 @@ class Foreman:
             free, orders = spare, self._free_ones(self.wishes.small(now, notes), now)
         for order in islice(orders, max(free, 0)):
             yield self._hand_out(order, now, notes)
+
+    def _listen(self, now: Instant, notes: Notebook, *, hasty: bool) -> None:
+        out = self.outstanding.out.values()
+        planner, boot = self.planner, now.boot
+        self.silence.listen(
+            out, lambda: planner.speed(boot).hand_bytes_per_second, boot, notes, hasty=hasty
+        )
 
     def _free_ones(self, orders: Iterable[HandOrder], now: Instant) -> Iterator[HandOrder]:
         return (order for order in orders if self.outstanding.is_free(order.errand, now.boot))

@@ -91,9 +91,11 @@ class TidyView:
 class Snapshot:
     """How everything stands at one moment (``taken_at``, wall time).
 
-    ``failing_since`` and ``failing_kind`` (``refused``: credentials or policy) belong to
-    ``store_failing``. ``slowed_to``: so many hands work while the store asks for fewer requests,
-    as it did in ``throttled`` answers.
+    ``failing_since`` and ``failing_kind`` (``refused``: credentials or policy, ``silent``: no
+    answer) belong to ``store_failing``. ``disk_failing``: the watch root's disk does not answer, so
+    that nobody knows what was saved. ``slowed_to``: so many hands work while the store asks for
+    fewer requests, as it did in ``throttled`` answers. ``stands``: the loop has not turned for too
+    long; the mind cannot know that, who answers for it does.
     """
 
     taken_at: float
@@ -120,6 +122,8 @@ class Snapshot:
     store_failing: str
     failing_since: float | None = None
     failing_kind: str = ""
+    disk_failing: str = ""
+    stands: str = ""
     throttled: int = 0
     slowed_to: int | None = None
     orphans: int = 0

@@ -23,6 +23,7 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
     deadline = brain.ending.deadline()
     unsynced = [edition for edition in opened if edition.is_open]
     offset = now.wall - now.boot
+    failing = _failing(brain, now)
     return Snapshot(
         taken_at=now.wall,
         state=brain.ending.state,
@@ -45,9 +46,10 @@ def snapshot(brain: Brain, now: Instant) -> Snapshot:
         pieces_stored=brain.pieces_stored,
         retries=brain.trouble.total,
         bytes_sent=brain.rate.bytes_sent,
-        store_failing=_failing(brain, now),
-        failing_since=brain.trouble.since_wall if _failing(brain, now) else None,
-        failing_kind=brain.trouble.kind if _failing(brain, now) else "",
+        store_failing=failing[0],
+        failing_since=failing[1],
+        failing_kind=failing[2],
+        disk_failing=brain.foreman.silence.disk.text,
         throttled=brain.outstanding.throttle.total,
         slowed_to=_slowed_to(brain),
         orphans=len(brain.editions.leftovers.garbage),
@@ -72,11 +74,14 @@ def _slowed_to(brain: Brain) -> int | None:
     return None if throttle.most is None else throttle.hands(brain.policy.hands)
 
 
-def _failing(brain: Brain, now: Instant) -> str:
-    trouble = brain.trouble
-    if not trouble.in_a_row or now.wall - trouble.since_wall < FAILING_SECONDS:
-        return ""
-    return trouble.text
+def _failing(brain: Brain, now: Instant) -> tuple[str, float | None, str]:
+    """Return what is wrong with the store, since when, and of which kind; it may just be silent."""
+    trouble, silent = brain.trouble, brain.foreman.silence.store
+    if trouble.in_a_row and now.wall - trouble.since_wall >= FAILING_SECONDS:
+        return trouble.text, trouble.since_wall, trouble.kind
+    if silent.text:
+        return silent.text, now.wall - (now.boot - silent.since), "silent"
+    return "", None, ""
 
 
 def _recovery_points(brain: Brain) -> Iterator[RecoveryPoint]:

@@ -26,6 +26,8 @@ _MAX_HOLDER_BYTES = 65536
 #: Against those who only ask, who are never many (guessed).
 _TRIES = 1000
 _MOMENT_SECONDS = 0.002
+#: So long is waited for a disk at the end: a deadline may be a second away (guessed).
+_RELEASE_SECONDS = 0.5
 #: What file systems say that cannot lock a directory (NFS: it wants it open for writing).
 _NO_LOCKS = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -85,8 +87,10 @@ class Locks:
         return True
 
     def release(self) -> None:
-        """Let go of everything that is held."""
-        self._leave_root()
+        """Let go of everything that is held; what a hung disk holds up is left to the system."""
+        leaving = threading.Thread(target=self._leave_root, name="locks", daemon=True)
+        leaving.start()
+        leaving.join(_RELEASE_SECONDS)
         if self._state >= 0:
             os.close(self._state)
             self._state = -1

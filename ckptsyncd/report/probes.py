@@ -64,16 +64,23 @@ class Probes:
         """Whether the loop turned lately: if not, a restart is the only help."""
         if self._seen is None:
             return Verdict(is_good=False, text="the loop has not turned yet")
-        age = self._now().boot - self._turned_at
+        age = self._age()
         return Verdict(age < HEALTHY_SECONDS, f"the loop turned {duration_words(age)} ago")
+
+    def _age(self) -> float:
+        return self._now().boot - self._turned_at
 
     def readyz(self) -> Verdict:
         """Whether a checkpoint that is finished now would be uploaded."""
         seen = self._seen
         if seen is None or seen.state == "starting":
             return Verdict(is_good=False, text="the store has not answered yet")
+        if self._age() >= HEALTHY_SECONDS:
+            return self.healthz()
         if seen.state == "fenced":
             return Verdict(is_good=False, text=f"fenced: {_line(seen.reason)}")
+        if seen.disk_failing:
+            return Verdict(is_good=False, text=_line(seen.disk_failing))
         if seen.store_failing:
             return Verdict(is_good=False, text=f"the store fails: {_line(seen.store_failing)}")
         return Verdict(is_good=True, text="the store can be written")
@@ -82,6 +89,10 @@ class Probes:
         """Whether no series is behind for longer than the limit; not known is not good."""
         if self._seen is None or self._seen.state == "starting":
             return Verdict(is_good=False, text="not known yet what is finished and not safe")
+        if not self._behind and self._age() >= HEALTHY_SECONDS:
+            return Verdict(is_good=False, text=f"not known: {self.healthz().text}")
+        if not self._behind and self._seen.disk_failing:
+            return Verdict(is_good=False, text=f"not known: {_line(self._seen.disk_failing)}")
         if not self._behind:
             return Verdict(is_good=True, text="nothing newer than the recovery points is finished")
         age = max(self._now().wall - min(self._behind.values()), 0.0)

@@ -12,7 +12,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,14 @@ def _answer(request: Json, desk: Desk, pause: Callable[[], bool]) -> Json:
         return {"deadline_seconds": seconds}
     if kind in ("probe", "store"):
         return desk.store() if kind == "store" else _probe(request, desk)
-    return to_json(desk.snapshot(), desk.daemon, desk.now().wall)
+    return to_json(_as_it_stands(desk), desk.daemon, desk.now().wall)
+
+
+def _as_it_stands(desk: Desk) -> Snapshot:
+    """Return the newest snapshot; where no newer one will come, it says so."""
+    health = desk.probe("healthz")
+    is_ill = health is not None and not health.is_good
+    return replace(desk.snapshot(), stands=health.text) if health and is_ill else desk.snapshot()
 
 
 def _probe(request: Json, desk: Desk) -> Json:

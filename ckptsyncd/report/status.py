@@ -58,6 +58,8 @@ def summary(snapshot: Snapshot, now: float) -> str:
         (f"{one.title}: " if len(found) > 1 else "") + one.sentence(moment)
         for one in found[:_MOST_IN_SUMMARY]
     ]
+    if snapshot.disk_failing:
+        parts.insert(0, snapshot.disk_failing)
     if snapshot.store_failing:
         parts.insert(0, f"{failing_words(snapshot)}: {snapshot.store_failing}")
     told = "; ".join(parts) or "nothing seen yet"
@@ -74,6 +76,9 @@ def _head(snapshot: Snapshot, daemon: DaemonView, now: float, dead: str) -> Iter
         yield Line("start it again, and it goes on; or save what is whole in one pass:", "warn")
         yield Line(f"  ckptsyncd sync {quote(daemon.watch_root)} {quote(daemon.store)}", "warn")
         return
+    if snapshot.stands:
+        yield Line(f"nothing moves, and what follows is old: {snapshot.stands}", "bad")
+        yield Line("the disk of its state directory may hang; look at its log", "warn")
     meaning = snapshot.reason or DAEMON_MEANING.get(snapshot.state, "")
     bad = snapshot.state in ("draining", "fenced")
     age = duration_words(now - daemon.started_at)

@@ -38,11 +38,11 @@ class DaemonView:
 
 
 def exit_code(snapshot: Snapshot) -> int:
-    """Return 5 where the store fails, 6 where bytes are at risk, 0 where all that is whole is safe.
+    """Return 5 where store or disk fail, 6 where bytes are at risk, 0 where nothing is.
 
     A daemon that is still reading ledger and disk does not know yet, so it says 6.
     """
-    if snapshot.store_failing:
+    if snapshot.store_failing or snapshot.disk_failing or snapshot.stands:
         return FAILING
     at_risk = snapshot.unsynced_bytes > 0 or any(view.at_risk for view in snapshot.checkpoints)
     return AT_RISK if at_risk or snapshot.state == "starting" else ALL_SAFE
@@ -73,6 +73,8 @@ def to_json(snapshot: Snapshot, daemon: DaemonView, now: float) -> Json:
         "store_failing": snapshot.store_failing,
         "failing_since": snapshot.failing_since,
         "failing_kind": snapshot.failing_kind,
+        "disk_failing": snapshot.disk_failing,
+        "stands": snapshot.stands,
         "throttled": snapshot.throttled,
         "slowed_to": snapshot.slowed_to,
         "sources": [asdict(source) for source in snapshot.sources],

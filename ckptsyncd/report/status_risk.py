@@ -51,6 +51,8 @@ def at_risk(snapshot: Snapshot, now: float, *, is_dead: bool) -> Iterator[Line]:
 
 def troubles(snapshot: Snapshot) -> Iterator[Line]:
     """Say what is wrong, each thing once."""
+    if snapshot.disk_failing:
+        yield Line(f"{snapshot.disk_failing}: what was saved since is not seen", "bad")
     if snapshot.store_failing:
         yield Line(f"{failing_words(snapshot)}: {snapshot.store_failing}", "bad")
     if snapshot.slowed_to is not None:

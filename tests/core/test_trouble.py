@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ckptsyncd.core.facts import Limits
-from ckptsyncd.core.messages import Failed, Probed
+from ckptsyncd.core.messages import Failed, Probed, Woken
 from ckptsyncd.core.moves import Complained, Recovered
 from ckptsyncd.core.orders import Errand, Probe
 from ckptsyncd.core.sending.trouble import Trouble
@@ -48,3 +48,23 @@ def test_a_clock_that_is_off_is_a_warning(ahead: float | None, said: str) -> Non
     night.hear(Probed(Errand("probe"), Limits(1, 1, 1, 1), "pretended", ahead))
     warnings = snapshot(night.brain, night.instant()).warnings
     assert [text for text in warnings if "clock" in text] == ([said] if said else [])
+
+
+def test_a_store_that_never_answers_is_a_store_that_fails() -> None:
+    """A mount that hangs raises nothing: after a minute status says so, and since when."""
+    night = Night()
+    night.run(night.now + 1.0)
+    night.swallow = lambda order: not isinstance(order, Probe)
+    night.save("a.pt", 1000)
+    asked_at = night.instant().wall
+    for _ in range(10):  # the loop turns every five seconds, whatever happens
+        night.run(night.now + 5.0)
+        night.hear(Woken())
+    assert snapshot(night.brain, night.instant()).store_failing == ""
+    for _ in range(4):
+        night.run(night.now + 5.0)
+        night.hear(Woken())
+    shown = snapshot(night.brain, night.instant())
+    assert "has not answered" in shown.store_failing
+    assert shown.failing_kind == "silent"
+    assert shown.failing_since == pytest.approx(asked_at, abs=3.0)

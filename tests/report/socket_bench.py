@@ -20,6 +20,7 @@ from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.edge.clock import FakeClock
 from ckptsyncd.errors import DaemonUnreachable
 from ckptsyncd.report.api import Api
+from ckptsyncd.report.probes import Verdict
 from tests.report.examples import CALM, DAEMON
 
 PATIENCE = 10.0
@@ -34,6 +35,7 @@ class Daemon:
     shown: Snapshot = CALM
     clock: FakeClock = field(default_factory=FakeClock)
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
+    health: Verdict | None = None
     looks: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def __post_init__(self) -> None:
@@ -44,6 +46,7 @@ class Daemon:
             post=self.inbox.put,
             now=self.clock.now,
             daemon=replace(DAEMON, watch_root=str(self.root)),
+            probe=lambda _: self.health,
         )
         self.api.start()
         self.client = Client(self.path)

@@ -15,6 +15,7 @@ from ckptsyncd.core.messages import CommitRequested, Message, Noticed, StopReque
 from ckptsyncd.edge.clock import FakeClock
 from ckptsyncd.errors import DaemonUnreachable, PathRefused, PolicyRefused, UsageError
 from ckptsyncd.report.api import MAX_CLIENTS, MAX_REQUEST_BYTES, Api
+from ckptsyncd.report.probes import Verdict
 from ckptsyncd.report.status_read import from_json
 from tests.report.examples import BUSY, CALM, DAEMON
 from tests.report.socket_bench import PATIENCE, Daemon, poll_until, read_answer
@@ -25,6 +26,15 @@ def test_status_is_the_snapshot(daemon: Daemon) -> None:
     daemon.shown = BUSY
     snapshot, process = from_json(daemon.client.status())
     assert (snapshot, process.pid) == (BUSY, DAEMON.pid)
+
+
+def test_status_says_that_the_loop_stands(daemon: Daemon) -> None:
+    """Who asks a daemon whose loop does not turn is told so, and not that all is well."""
+    daemon.health = Verdict(is_good=True, text="the loop turned 0.1 s ago")
+    assert (daemon.client.status()["stands"], daemon.client.status()["exit_code"]) == ("", 0)
+    daemon.health = Verdict(is_good=False, text="the loop turned 31 s ago")
+    told = daemon.client.status()
+    assert (told["stands"], told["exit_code"]) == ("the loop turned 31 s ago", 5)
 
 
 def test_drain_is_a_binding_notice(daemon: Daemon) -> None:

@@ -44,6 +44,23 @@ def test_a_loop_that_stands_is_not_healthy() -> None:
     assert made.healthz().is_good
 
 
+def test_a_loop_that_stands_is_not_ready_and_knows_nothing() -> None:
+    """What such a daemon saw last may be old: it neither would upload nor is it in step."""
+    clock = FakeClock()
+    made = probes(clock)
+    clock.advance(HEALTHY_SECONDS)
+    for verdict in (made.readyz(), made.synced()):
+        assert not verdict.is_good
+        assert "the loop turned 30 s ago" in verdict.text
+
+
+def test_a_disk_that_is_silent_is_not_in_step() -> None:
+    """Where nobody knows what was saved, nobody can say that all of it is safe."""
+    clock = FakeClock()
+    verdict = probes(clock, of(clock, disk_failing="the disk is silent")).synced()
+    assert (verdict.is_good, verdict.text) == (False, "not known: the disk is silent")
+
+
 def test_setting_the_wall_clock_does_not_make_it_ill() -> None:
     """Health is reckoned on the boot clock: an operator's new time changes nothing."""
     clock = FakeClock()
@@ -59,6 +76,7 @@ def test_setting_the_wall_clock_does_not_make_it_ill() -> None:
         ({"state": "starting"}, False, "not answered yet"),
         ({"state": "fenced", "reason": "a newer daemon"}, False, "fenced: a newer daemon"),
         ({"store_failing": "HTTP 503\n"}, False, "the store fails: HTTP 503\\n"),
+        ({"disk_failing": "the watch root's disk has not answered"}, False, "has not answered"),
         ({"state": "draining"}, True, "can be written"),
     ],
 )
@@ -104,6 +122,7 @@ def test_what_is_older_than_the_recovery_point_is_no_lag() -> None:
     clock = FakeClock()
     made = probes(clock, of(clock, checkpoints=(view(10, "parked"), view(20, "safe"))))
     clock.advance(1000.0)
+    made.turn((), clock.now(), of(clock, checkpoints=(view(10, "parked"), view(20, "safe"))))
     assert made.synced().is_good
 
 

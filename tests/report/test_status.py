@@ -22,6 +22,18 @@ def screen(snapshot: Snapshot, *, dead: str = "", **style: Any) -> str:
     return "\n".join(lines(snapshot, DAEMON, now=NOW, style=Style(**style), dead=dead))
 
 
+def test_a_disk_that_is_silent_and_a_loop_that_stands() -> None:
+    """Neither looks like a quiet day: the screen says what nobody knows, and the line does too."""
+    silent = replace(CALM, disk_failing="the disk has not answered 'scan' for 2 min")
+    assert "the disk has not answered 'scan' for 2 min: what was saved since is not" in screen(
+        silent
+    )
+    assert summary(silent, NOW).startswith("running: the disk has not answered 'scan' for 2 min; ")
+    stands = replace(CALM, stands="the loop turned 31 s ago")
+    first = "nothing moves, and what follows is old: the loop turned 31 s ago\n"
+    assert screen(stands).startswith(first)
+
+
 def test_a_busy_daemon() -> None:
     """One screen says what is safe, what is under way, what is at risk and how fast it goes."""
     assert screen(BUSY) == (

@@ -71,6 +71,8 @@ def test_without_trouble_most_is_nothing() -> None:
         (replace(CALM, unsynced_bytes=1), 6),
         (replace(CALM, state="starting"), 6),
         (replace(CALM, store_failing="HTTP 503"), 5),
+        (replace(CALM, disk_failing="the disk is silent"), 5),
+        (replace(CALM, stands="the loop turned 31 s ago"), 5),
         (replace(BUSY, store_failing="HTTP 503"), 5),
     ],
 )

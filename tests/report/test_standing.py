@@ -1,0 +1,52 @@
+"""A loop that stands cannot say so: somebody else does, once a minute, and says when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ckptsyncd.edge.clock import FakeClock
+from ckptsyncd.report.probes import HEALTHY_SECONDS
+from ckptsyncd.report.standing import REPEAT_SECONDS, Standing
+from tests.report.examples import CALM
+
+
+@contextmanager
+def standing(clock: FakeClock, said: list[tuple[str, str, str]]) -> Iterator[Standing]:
+    """Look after a loop; what is said is kept."""
+    made = Standing(
+        clock.now, lambda level, event, fields: said.append((level, event, str(fields["text"])))
+    )
+    try:
+        yield made
+    finally:
+        assert made.close(0.0)
+
+
+def test_a_loop_that_stands_is_told_and_its_turns_too() -> None:
+    """After half a minute without a turn there is a line, another a minute later, and the end."""
+    clock, said = FakeClock(), list[tuple[str, str, str]]()
+    with standing(clock, said) as made:
+        made.look()
+        clock.advance(HEALTHY_SECONDS)
+        made.look()
+        made.look()
+        assert said == [("error", "loop.stands", "the loop has not turned for 30 s")]
+        clock.advance(REPEAT_SECONDS)
+        made.look()
+        assert said[1:] == [("error", "loop.stands", "the loop has not turned for 1 min 30 s")]
+        made.turn((), clock.now(), CALM)
+        made.look()
+        made.look()
+        assert said[2:] == [("warning", "loop.turns", "the loop turns again")]
+
+
+def test_a_loop_that_turns_is_left_alone() -> None:
+    """Nothing is said while it turns, however long that goes on."""
+    clock, said = FakeClock(), list[tuple[str, str, str]]()
+    with standing(clock, said) as made:
+        for _ in range(100):
+            clock.advance(5.0)
+            made.turn((), clock.now(), CALM)
+            made.look()
+    assert said == []
