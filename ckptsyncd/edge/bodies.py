@@ -7,6 +7,7 @@ import os
 import weakref
 
 from ckptsyncd.checksum import crc64nvme
+from ckptsyncd.holes import hole_at, is_sparse, zeros
 
 BLOCK_BYTES = 1024 * 1024
 
@@ -15,7 +16,8 @@ class FileBody:
     """A range of an open file, for one order in one thread (``core.ports.Body``).
 
     Takes the descriptor over, and closes it when closed or dropped. The memory it needs is one
-    block, whatever the length. Raises OSError with ESTALE where the file ends early.
+    block, whatever the length; what lies in a hole is not read. Raises OSError with ESTALE where
+    the file ends early.
     """
 
     def __init__(self, fd: int, offset: int, length: int, *, drop_behind: bool = False) -> None:
@@ -31,6 +33,7 @@ class FileBody:
         self._done = 0
         self._running = 0
         self._sum: int | None = 0 if length == 0 else None
+        self._has_holes = is_sparse(fd)
         self._close = weakref.finalize(self, os.close, fd)
 
     def read(self, most_bytes: int) -> memoryview:
@@ -77,7 +80,10 @@ class FileBody:
         wanted = min(most_bytes, self.length - done, BLOCK_BYTES)
         if wanted <= 0:
             return self._block[:0]
-        count = os.preadv(self._fd, [self._block[:wanted]], self._offset + done)
+        at = self._offset + done
+        if self._has_holes and (hole := hole_at(self._fd, at, at + wanted)):
+            return zeros(hole)
+        count = os.preadv(self._fd, [self._block[:wanted]], at)
         if count == 0:
             text = f"the file ended {self.length - done} bytes early: it changed under us"
             raise OSError(errno.ESTALE, text)

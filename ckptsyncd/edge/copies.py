@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ckptsyncd.core.facts import FileFact
+from ckptsyncd.holes import hole_at, is_sparse
 
 BLOCK_BYTES = 1024 * 1024
 
@@ -68,10 +69,16 @@ def _cloned(source: int, out: int) -> bool:
 
 def _copied(source: int, out: int, size: int) -> None:
     block = memoryview(bytearray(min(max(size, 1), BLOCK_BYTES)))
-    offset = 0
+    offset, has_holes = 0, is_sparse(source)
     # Not past one byte more than expected: a file that grows would never end.
-    while offset <= size and (count := os.preadv(source, [block], offset)):
+    while offset <= size:
+        if has_holes and (hole := hole_at(source, offset, size)):
+            offset += hole
+            continue
+        if not (count := os.preadv(source, [block], offset)):
+            break
         written = 0
         while written < count:
             written += os.pwrite(out, block[written:count], offset + written)
         offset += count
+    os.ftruncate(out, offset)  # it may end in a hole

@@ -6,13 +6,7 @@ elsewhere. The magic numbers are those of statfs(2) and of the file systems' own
 
 from __future__ import annotations
 
-import ctypes
-import os
-
-_LIBC = ctypes.CDLL(None, use_errno=True)
-
-#: ``struct statfs`` starts with the type as a C long and has 120 bytes on 64-bit Linux.
-_STATFS_LONGS = 32
+from ckptsyncd.statfs import magic_of
 
 WITHOUT_EVENTS = {
     0x6969: "NFS",
@@ -48,22 +42,6 @@ def name_of(place: str | int) -> str:
     """Return the file system's name, its number where it is none that we know; raises OSError."""
     magic = magic_of(place)
     return WITHOUT_EVENTS.get(magic) or LOCAL.get(magic) or f"file system {magic:#x}"
-
-
-def magic_of(place: str | int) -> int:
-    """Return the type number of the file system that holds a path or an open descriptor.
-
-    Raises OSError as statfs(2) does.
-    """
-    buffer = (ctypes.c_long * _STATFS_LONGS)()
-    if isinstance(place, int):
-        answer = _LIBC.fstatfs(place, buffer)
-    else:
-        answer = _LIBC.statfs(os.fsencode(place), buffer)
-    if answer != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), place)
-    return int(buffer[0]) & 0xFFFFFFFF
 
 
 def without_events(place: str | int) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.records.manifest import StoredFile
+from ckptsyncd.holes import hole_at, is_sparse, is_zero
 from ckptsyncd.recover.staging import Staging
 from ckptsyncd.recover.stream import Gap, Span, adds_up, gaps
 
@@ -123,17 +124,18 @@ def write(handle: int, offset: int, data: bytes) -> None:
     What lies between holes is written at once: a call for each 64 KiB costs as much as the copy.
     """
     view, begun = memoryview(data), 0
+    if data and is_zero(view) and _is_hole(handle, offset, len(view)):
+        return
     for start in range(0, len(view), _HOLE_BYTES):
         block = view[start : start + _HOLE_BYTES]
-        if _is_zero(block) and _holds_zeros(handle, offset + start, len(block)):
+        if is_zero(block) and _holds_zeros(handle, offset + start, len(block)):
             _write_all(handle, offset + begun, view[begun:start])
             begun = start + len(block)
     _write_all(handle, offset + begun, view[begun:])
 
 
-def _is_zero(block: memoryview) -> bool:
-    """Two bytes answer for almost every block that is none."""
-    return not block[0] and not block[-1] and bytes(block) == _ZEROS[: len(block)]
+def _is_hole(handle: int, offset: int, length: int) -> bool:
+    return is_sparse(handle) and hole_at(handle, offset, offset + length) == length
 
 
 def _holds_zeros(handle: int, offset: int, length: int) -> bool:

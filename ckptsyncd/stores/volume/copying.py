@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.ports import Body
 from ckptsyncd.errors import Again
+from ckptsyncd.holes import hole_at, is_sparse, is_zero, zeros
 from ckptsyncd.stores.volume.faults import faults
 
 #: Bytes of one read or write.
@@ -30,7 +31,7 @@ def pour(descriptor: int, body: Body, offset: int, what: str, *, durable: bool) 
     while block := body.read(BLOCK_BYTES):
         checksum = crc64nvme(block, checksum)
         with faults(what, writes=True):
-            _write(descriptor, memoryview(block), offset + done)
+            _place(descriptor, memoryview(block), offset + done)
             done += len(block)
             if done - synced >= DIRTY_BYTES:
                 settle(descriptor, offset + synced, done - synced)
@@ -38,18 +39,44 @@ def pour(descriptor: int, body: Body, offset: int, what: str, *, durable: bool) 
     if done != body.length:
         msg = f"the body ended after {done} of {body.length} bytes"
         raise OSError(errno.EIO, msg)
-    if durable:
-        with faults(what, writes=True):
+    with faults(what, writes=True):
+        end_at(descriptor, offset + done)
+        if durable:
             settle(descriptor, offset + synced, done - synced)
     return checksum
+
+
+def end_at(descriptor: int, end: int) -> None:
+    """Let a file that would end in a hole be long enough; other hands may write behind ``end``."""
+    if os.fstat(descriptor).st_size < end:
+        _write(descriptor, zeros(1), end - 1)
+
+
+def _place(descriptor: int, view: memoryview, offset: int) -> None:
+    """Write a block; one of zeros only where something else may lie."""
+    if not is_zero(view) or not is_free(descriptor, offset, len(view)):
+        _write(descriptor, view, offset)
+
+
+def is_free(descriptor: int, offset: int, length: int) -> bool:
+    """Return whether nothing was written into a range yet, inside the file or behind its end."""
+    inside = max(min(os.fstat(descriptor).st_size, offset + length) - offset, 0)
+    if not inside:
+        return True
+    return is_sparse(descriptor) and hole_at(descriptor, offset, offset + inside) == inside
 
 
 def drained(descriptor: int, offset: int, length: int, what: str) -> Iterator[bytes]:
     """Yield exactly ``length`` bytes from ``offset``; Again where the file became shorter."""
     end = offset + length
+    with faults(what):
+        has_holes = is_sparse(descriptor)
+    nothing = bytes(min(BLOCK_BYTES, length)) if has_holes else b""
     while offset < end:
+        most = min(BLOCK_BYTES, end - offset)
         with faults(what):
-            block = os.pread(descriptor, min(BLOCK_BYTES, end - offset), offset)
+            hole = hole_at(descriptor, offset, offset + most) if has_holes else 0
+            block = nothing[:hole] if hole else os.pread(descriptor, most, offset)
             os.posix_fadvise(descriptor, offset, len(block), os.POSIX_FADV_DONTNEED)
         if not block:
             msg = f"{what}: became shorter while it was read"

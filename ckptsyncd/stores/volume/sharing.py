@@ -11,7 +11,8 @@ import os
 
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.ports import Body, OnDisk
-from ckptsyncd.stores.volume.copying import DIRTY_BYTES, drained, settle
+from ckptsyncd.holes import data_at, hole_at, is_sparse
+from ckptsyncd.stores.volume.copying import DIRTY_BYTES, drained, end_at, is_free, settle
 from ckptsyncd.stores.volume.faults import faults
 
 #: How file systems say that they cannot do it, or not between these two files.
@@ -53,9 +54,15 @@ def shared(descriptor: int, body: Body, offset: int, what: str, *, durable: bool
 def _copied(origin: tuple[int, int], descriptor: int, offset: int, length: int) -> bool:
     """Copy inside the kernel, never with more in memory than may wait to be written."""
     source, start = origin
-    done = 0
+    done, has_holes = 0, is_sparse(source)
     while done < length:
-        count = min(length - done, DIRTY_BYTES)
+        if has_holes and (hole := hole_at(source, start + done, start + length)):
+            hole = min(hole, DIRTY_BYTES)
+            if is_free(descriptor, offset + done, hole):
+                done += hole
+                continue
+        end = start + min(length, done + DIRTY_BYTES)
+        count = data_at(source, start + done, end) if has_holes else end - start - done
         try:
             copied = os.copy_file_range(source, descriptor, count, start + done, offset + done)
         except OSError as error:
@@ -67,4 +74,5 @@ def _copied(origin: tuple[int, int], descriptor: int, offset: int, length: int) 
         if done + copied < length:
             settle(descriptor, offset + done, copied)
         done += copied
+    end_at(descriptor, offset + length)
     return True
