@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from secrets import token_hex
 
-from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import Again, Lost, Never
 from ckptsyncd.stores.azure.blobs import (
     IF_FREE,
@@ -19,6 +17,7 @@ from ckptsyncd.stores.azure.blobs import (
 )
 from ckptsyncd.stores.azure.faults import says_damaged
 from ckptsyncd.stores.memory import BytesBody
+from ckptsyncd.stores.rounds import Known, step
 
 #: Checks that the service has, the stronger one first.
 CHECKS = ("crc64nvme", "md5")
@@ -57,26 +56,37 @@ class Findings:
 
 
 class Probe:
-    """Tries everything on one blob of its own, and removes it."""
+    """One round of trying, on one blob of its own, which it removes."""
 
-    def __init__(self, blobs: Blobs, root: str) -> None:
-        """Try below ``root``."""
+    def __init__(self, blobs: Blobs, name: str, known: Known) -> None:
+        """Try at ``name``; ``known`` is what earlier rounds found out."""
         self._blobs = blobs
-        self._name = f"{root}{OURS}probe/{token_hex(8)}"
+        self._name = name
+        self._known = known
 
     def findings(self) -> Findings:
         """Try; what was staged meanwhile goes with the blob."""
-        try:
-            check = next((check for check in CHECKS if self._is_checked(check)), "")
-            self._put(IF_FREE)
-            return Findings(
-                check=check,
-                create_only=self._refuses(IF_FREE),
-                matches=self._refuses(if_matches(NOWHERE)),
-                commits_create_only=self._refuses_commit(),
-            )
-        finally:
+        if "all" not in self._known:
+            self._known["all"] = self._try_all()
             self._blobs.delete(self._name)
+        found: Findings = self._known["all"]
+        return found
+
+    def _try_all(self) -> Findings:
+        check = step(self._known, "check", self._check)
+        self._put(IF_FREE)
+        return Findings(
+            check=check,
+            create_only=self._step_refuses("create only", IF_FREE),
+            matches=self._step_refuses("matches", if_matches(NOWHERE)),
+            commits_create_only=step(self._known, "commits", self._refuses_commit),
+        )
+
+    def _check(self) -> str:
+        return next((check for check in CHECKS if self._is_checked(check)), "")
+
+    def _step_refuses(self, name: str, condition: Condition) -> bool:
+        return step(self._known, name, lambda: self._refuses(condition))
 
     def _is_checked(self, check: str) -> bool:
         wrong = declared_of(check, b"!")

@@ -31,8 +31,9 @@ from ckptsyncd.stores.checks import (
     in_order,
     not_adding_up,
 )
-from ckptsyncd.stores.conditions import Conditions, Tried
+from ckptsyncd.stores.conditions import Conditions
 from ckptsyncd.stores.memory import read_all
+from ckptsyncd.stores.rounds import Known, Rounds
 
 #: Limits of the Blob service since its version 2019-12-12.
 MAX_PIECE_BYTES = 4000 * 1024**2
@@ -66,7 +67,7 @@ class AzureStore:
         self._root = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._wire = Wire(account, container, self._options)
         self._blobs = Blobs(self._wire, self._options)
-        self._tried = Tried(lambda: Probe(self._blobs, self._root).findings())
+        self._tried = Rounds(self._root, self._round, self._blobs.delete)
         self._conditions = Conditions(
             blobs.NO_CONDITION, blobs.IF_FREE, blobs.if_matches, self._version
         )
@@ -218,6 +219,9 @@ class AzureStore:
 
     def _found(self) -> Findings:
         return self._tried.found()
+
+    def _round(self, name: str, known: Known) -> Findings:
+        return Probe(self._blobs, name, known).findings()
 
     def _version(self, key: str) -> str:
         return blobs.version_of(self._blobs.get(self._root + key).etag)

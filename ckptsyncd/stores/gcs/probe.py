@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from secrets import token_hex
+from typing import TypeVar
 
-from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import Gone, Lost, Missing, Never, Refused
 from ckptsyncd.stores.gcs.objects import IF_FREE, Label, Objects
 from ckptsyncd.stores.gcs.parts import Parts
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.passing import Passing
+from ckptsyncd.stores.rounds import Known, step
+
+T = TypeVar("T")
 
 #: What servers answer to what they do not have; Google itself knows every request of ours.
 UNKNOWN = (Never, Missing, Gone)
@@ -48,33 +51,54 @@ class Findings:
 
 
 class Probe:
-    """Tries everything on two objects of its own, and removes them."""
+    """One round of trying, on two objects of its own, which it removes."""
 
-    def __init__(self, objects: Objects, parts: Parts, root: str, *, resumable: bool) -> None:
-        """Try below ``root``."""
+    def __init__(
+        self, objects: Objects, parts: Parts, name: str, known: Known, *, resumable: bool
+    ) -> None:
+        """Try below ``name``; ``known`` is what earlier rounds found out."""
         self._objects = objects
         self._parts = parts
+        self._name = name
+        self._known = known
         self._resumable = resumable
-        self._name = f"{root}{OURS}probe/{token_hex(8)}"
 
     def findings(self) -> Findings:
         """Try, writing each object once: the store asks for at most one write a second to each."""
-        taken, other = f"{self._name}.a", f"{self._name}.b"
-        try:
-            made = self._put(taken, IF_FREE)
-            wrong = str(int(made["generation"]) - 1)
-            self._put(other, IF_FREE)
-            moves, moves_create_only = self._moving(other, taken)
-            return Findings(
-                multipart=not self._resumable and self._has_multipart(),
-                moves=moves,
-                create_only=self._refuses(taken, IF_FREE),
-                matches=self._refuses(taken, {"ifGenerationMatch": wrong}),
-                moves_create_only=moves_create_only,
-            )
-        finally:
-            self._objects.delete(taken)
-            self._objects.delete(other)
+        if "all" not in self._known:
+            self._known["all"] = self._try_all(f"{self._name}.a")
+            self.wipe()
+        found: Findings = self._known["all"]
+        return found
+
+    def wipe(self) -> None:
+        """Remove what a round stores."""
+        for name in (f"{self._name}.a", f"{self._name}.b"):
+            self._objects.delete(name)
+
+    def wipe_all(self) -> None:
+        """Remove also what nobody was told of."""
+        self.wipe()
+        if not self._resumable:
+            for name, upload_id in self._parts.list(self._name):
+                self._parts.abort(upload_id, name)
+
+    def _try_all(self, taken: str) -> Findings:
+        made = self._put(taken, IF_FREE)
+        wrong = str(int(made["generation"]) - 1)
+        moves, moves_create_only = self._step("moves", lambda: self._moving(taken))
+        return Findings(
+            multipart=not self._resumable and self._step("multipart", self._has_multipart),
+            moves=moves,
+            create_only=self._step("create only", lambda: self._refuses(taken, IF_FREE)),
+            matches=self._step(
+                "matches", lambda: self._refuses(taken, {"ifGenerationMatch": wrong})
+            ),
+            moves_create_only=moves_create_only,
+        )
+
+    def _step(self, name: str, act: Callable[[], T]) -> T:
+        return step(self._known, name, act)
 
     def _put(self, name: str, condition: dict[str, str]) -> dict[str, str]:
         return self._objects.insert(name, Passing(BytesBody(b"?")).summed(), None, condition)
@@ -86,8 +110,10 @@ class Probe:
             return True
         return False
 
-    def _moving(self, name: str, taken: str) -> tuple[bool, bool]:
+    def _moving(self, taken: str) -> tuple[bool, bool]:
         """Return whether there is a move, and whether its like respects a key that is taken."""
+        name = f"{self._name}.b"
+        self._put(name, IF_FREE)
         try:
             self._objects.move(name, taken, IF_FREE)
         except Lost:

@@ -26,7 +26,7 @@ from ckptsyncd.stores.checks import (
     in_order,
     not_adding_up,
 )
-from ckptsyncd.stores.conditions import Conditions, Tried
+from ckptsyncd.stores.conditions import Conditions
 from ckptsyncd.stores.gcs.objects import (
     IF_FREE,
     NO_CONDITION,
@@ -43,6 +43,7 @@ from ckptsyncd.stores.gcs.situation import GcsSituation
 from ckptsyncd.stores.gcs.wire import Wire
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.passing import Passing
+from ckptsyncd.stores.rounds import Known, Rounds
 
 #: Where uploads grow: below it the nonce of the upload, then the key.
 UPLOADS = OURS + "uploads/"
@@ -75,7 +76,7 @@ class GcsStore:
         self._parts = Parts(self._wire, self._options)
         self._sessions = Sessions(self._wire, self._objects)
         self._may_label = True
-        self._tried = Tried(self._try_out)
+        self._tried = Rounds(self._root, self._round, lambda name: self._probe(name, {}).wipe_all())
         self._conditions = Conditions(NO_CONDITION, IF_FREE, _if_matches, self._version)
         room = MAX_NAME_BYTES - len(f"{self._root}{UPLOADS}/".encode()) - MAX_NONCE_BYTES
         self._limits = Limits(
@@ -245,9 +246,12 @@ class GcsStore:
     def _found(self) -> Findings:
         return self._tried.found()
 
-    def _try_out(self) -> Findings:
+    def _round(self, name: str, known: Known) -> Findings:
+        return self._probe(name, known).findings()
+
+    def _probe(self, name: str, known: Known) -> Probe:
         resumable = self._options.resumable
-        return Probe(self._objects, self._parts, self._root, resumable=resumable).findings()
+        return Probe(self._objects, self._parts, name, known, resumable=resumable)
 
     def _version(self, key: str) -> str:
         return str(self._objects.get(self._root + key)["generation"])

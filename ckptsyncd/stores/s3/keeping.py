@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from secrets import token_hex
-from typing import Any
 
 from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.ports import Body
-from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import Again, Gone, Missing
 from ckptsyncd.stores.checks import check_sent
-from ckptsyncd.stores.conditions import Tried
+from ckptsyncd.stores.rounds import Known, Rounds
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.probe import Findings, Probe, wipe
 from ckptsyncd.stores.s3.reading import Reader
@@ -48,47 +44,20 @@ class Keeper:
         self._options = options
         self._reader = reader
         self._has_doubts = False
-        self._rounds: list[str] = []
-        self._found_out: dict[str, Any] = {}
-        self._tried = Tried(self._try_out)
+        self._rounds = Rounds(root, self._round, lambda key: wipe(wire, key))
 
     @property
     def findings(self) -> Findings | None:
         """What was found out so far."""
-        return self._tried.known
+        return self._rounds.known
 
     def found(self) -> Findings:
-        """Try the server out, once; everybody else waits. A failure is tried again next time.
+        """Try the server out, once; everybody else waits. A failure is tried again next time."""
+        return self._rounds.found()
 
-        What failed rounds left there is removed afterwards, one with each call.
-        """
-        found = self._tried.found()
-        with suppress(IndexError):  # another thread was quicker
-            if self._rounds and not wipe(self._wire, key := self._rounds.pop()):
-                self._rounds.append(key)
-        return found
-
-    def _try_out(self) -> Findings:
-        """Try in rounds: one that found out something before it failed is followed at once.
-
-        It takes some twenty requests, of which one fails most of the time where many do.
-        """
-        while True:
-            before = len(self._found_out)
-            try:
-                return self._round()
-            except Again as error:
-                if len(self._found_out) == before or error.wait_seconds:
-                    raise
-
-    def _round(self) -> Findings:
-        key = f"{self._root}{OURS}probe/{token_hex(8)}"
+    def _round(self, key: str, known: Known) -> Findings:
         trust = self._options.trust_size
-        probe = Probe(self._wire, key, self.encryption(), self._found_out, trust_size=trust)
-        self._rounds.append(key)
-        found = probe.findings()
-        self._rounds.remove(key)
-        return found
+        return Probe(self._wire, key, self.encryption(), known, trust_size=trust).findings()
 
     def piece_check(self) -> str:
         """Return how a piece is declared: not at all where the whole's checksum covers it.

@@ -259,21 +259,13 @@ class Probe:
         return ""
 
 
-def wipe(wire: Wire, key: str) -> bool:
-    """Remove what a round left that a bad moment ended, also what nobody was told of.
-
-    False where that has to be tried again. What may not be listed is left to the bucket's own rule
-    for begun uploads.
-    """
-    try:
-        answer = wire.ask("list_multipart_uploads", key, Prefix=key)
-        for one in answer.get("Uploads", []):
-            token = str(one["UploadId"])
-            wire.ask("abort_multipart_upload", key, Key=key, UploadId=token)
-        wire.ask("delete_object", key, Key=key)
-    except StoreError as error:
-        return not isinstance(error, Again)
-    return True
+def wipe(wire: Wire, key: str) -> None:
+    """Remove what a round left that a bad moment ended, also what nobody was told of."""
+    answer = wire.ask("list_multipart_uploads", key, Prefix=key)
+    for one in answer.get("Uploads", []):
+        token = str(one["UploadId"])
+        wire.ask("abort_multipart_upload", key, Key=key, UploadId=token)
+    wire.ask("delete_object", key, Key=key)
 
 
 def beginning_of(piece_check: str, whole_check: str) -> Params:

@@ -1,0 +1,87 @@
+"""Trying a server out in rounds, until one comes through, and removing what failed ones left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from secrets import token_hex
+from typing import Any, Generic, TypeVar
+
+from ckptsyncd.core.records.names import OURS
+from ckptsyncd.errors import Again, StoreError
+from ckptsyncd.stores.conditions import Tried
+
+T = TypeVar("T")
+Known = dict[str, Any]
+
+
+class Rounds(Generic[T]):
+    """Tries a server out, each round below a name that nobody has used before.
+
+    A round that fails is tried again next time; what it found out need not be found out again, so
+    that a bad moment costs one step, not all of them. ``wipe`` removes what lies below a name.
+    """
+
+    def __init__(
+        self, root: str, one: Callable[[str, Known], T], wipe: Callable[[str], object]
+    ) -> None:
+        """Try nothing yet. ``one`` makes one round, and leaves nothing behind where it succeeds."""
+        self._root = root
+        self._one = one
+        self._wipe = wipe
+        self._known: Known = {}
+        self._failed: list[str] = []
+        self._tried = Tried(self._try_out)
+
+    @property
+    def known(self) -> T | None:
+        """What was found out, ``None`` where no round came through yet."""
+        return self._tried.known
+
+    def found(self) -> T:
+        """Try the server out, once; everybody else waits. A failure is tried again next time.
+
+        What failed rounds left there is removed afterwards, one with each call. What may not be
+        removed, or listed, is left to the bucket's own rules.
+        """
+        found = self._tried.found()
+        with suppress(IndexError):  # another thread was quicker
+            if self._failed:
+                self._remove(self._failed.pop())
+        return found
+
+    def _remove(self, name: str) -> None:
+        try:
+            self._wipe(name)
+        except Again:
+            self._failed.append(name)
+        except StoreError:
+            return
+
+    def _try_out(self) -> T:
+        """Try in rounds: one that found out something before it failed is followed at once.
+
+        It takes ten to twenty requests, of which one fails most of the time where many do.
+        """
+        while True:
+            before = len(self._known)
+            try:
+                return self._round()
+            except Again as error:
+                if len(self._known) == before or error.wait_seconds:
+                    raise
+
+    def _round(self) -> T:
+        name = f"{self._root}{OURS}probe/{token_hex(8)}"
+        self._failed.append(name)
+        found = self._one(name, self._known)
+        self._failed.remove(name)
+        return found
+
+
+def step(known: Known, name: str, act: Callable[[], T]) -> T:
+    """Return what is known by this name; found out where it is not."""
+    if name not in known:
+        known[name] = act()
+    found: T = known[name]
+    return found
