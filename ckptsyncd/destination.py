@@ -10,11 +10,15 @@ from ckptsyncd.stores.gcs.options import GcsOptions
 from ckptsyncd.stores.open import open_store
 from ckptsyncd.stores.s3.options import S3Options
 
+#: So long a server may be silent: one that is busy is not gone (guessed).
+SILENT_SECONDS = 60.0
 
-def store_at(url: str, settings: Settings) -> Store:
+
+def store_at(url: str, settings: Settings, *, silent_seconds: float = SILENT_SECONDS) -> Store:
     """Return the store of a URL with what the settings say about its kind; nothing is asked yet.
 
-    What is empty is left to the SDK. UsageError where the URL is wrong or the SDK is missing.
+    What is empty is left to the SDK. ``silent_seconds`` is how long one answer is waited for.
+    UsageError where the URL is wrong or the SDK is missing.
     """
     return open_store(
         url,
@@ -28,6 +32,7 @@ def store_at(url: str, settings: Settings) -> Store:
             storage_class=settings.s3_storage_class or None,
             trust_size=settings.trust_size,
             stay_in_region=residency_of(settings).has_rules,
+            read_timeout_seconds=silent_seconds,
         ),
         gcs=GcsOptions(
             endpoint_url=settings.gcs_endpoint or None,
@@ -35,11 +40,13 @@ def store_at(url: str, settings: Settings) -> Store:
             user_project=settings.gcs_user_project or None,
             kms_key_name=settings.gcs_kms_key_name or None,
             storage_class=settings.gcs_storage_class or None,
+            read_timeout_seconds=silent_seconds,
         ),
         azure=AzureOptions(
             endpoint_url=settings.azure_endpoint or None,
             sas_token_file=settings.azure_sas_token_file or None,
             encryption_scope=settings.azure_encryption_scope or None,
             access_tier=settings.azure_access_tier or None,
+            read_timeout_seconds=silent_seconds,
         ),
     )

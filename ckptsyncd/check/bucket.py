@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ckptsyncd.check.finding import Finding, fail, ok, warn
+from ckptsyncd.check.finding import Finding, advice, fail, ok, warn
 from ckptsyncd.core.ports import Situation
 from ckptsyncd.core.rules.bucket import BucketRule
 from ckptsyncd.core.words import duration_words
@@ -28,7 +28,7 @@ def lifecycle(situation: Situation, prefix: str, *, keeps_parts: bool) -> Findin
         hint = "allow it, or make sure that no rule expires this prefix"
         return warn("lifecycle", text, hint)
     except StoreError as error:
-        return warn("lifecycle", f"the bucket's rules cannot be read: {error}", error.hint)
+        return warn("lifecycle", f"the bucket's rules cannot be read: {error}", advice(error))
     return judged(found, prefix, keeps_parts=keeps_parts)
 
 
@@ -54,7 +54,7 @@ def clock(situation: Situation, wall: Callable[[], float]) -> Finding:
     try:
         there = situation.server_wall()
     except StoreError as error:
-        return warn("clock", f"the store's clock is not known: {error}", error.hint)
+        return warn("clock", f"the store's clock is not known: {error}", advice(error))
     if there is None:
         return ok("clock", "the store shows no clock")
     return skew((before + wall()) / 2.0 - there)

@@ -6,10 +6,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ckptsyncd.errors import CkptsyncdError
+from ckptsyncd.errors import Again, CkptsyncdError, Gone, Lost, Refused, StoreError
 
 Level = Literal["ok", "warn", "fail"]
 _SEVERITY: dict[Level, int] = {"ok": 0, "warn": 1, "fail": 2}
+
+_WELL = "look whether the store is well and reachable from here, then check again"
+#: What to do where an error has only its class's words: those are a daemon's, which tries again by
+#: itself, or send the reader to this very check.
+_BEFORE_A_START: dict[type[CkptsyncdError], str] = {
+    StoreError: _WELL,
+    Again: _WELL,
+    Gone: _WELL,
+    Lost: _WELL,
+    Refused: "correct the credentials, or let them read, write and list below the prefix",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +55,13 @@ def fail(subject: str, text: str, hint: str, exit_code: int) -> Finding:
 
 def failed(subject: str, error: CkptsyncdError) -> Finding:
     """Return the finding that an error of ours stands for, with its own hint and exit code."""
-    return Finding(subject, "fail", str(error), error.hint, error.exit_code)
+    return Finding(subject, "fail", str(error), advice(error), error.exit_code)
+
+
+def advice(error: CkptsyncdError) -> str:
+    """Return what to do about an error before anything runs."""
+    is_own = error.hint != type(error).hint
+    return error.hint if is_own else _BEFORE_A_START.get(type(error), error.hint)
 
 
 def exit_code(findings: Iterable[Finding]) -> int:

@@ -22,10 +22,11 @@ MOST_BYTES = 2 * 1024**3
 
 @dataclass(slots=True)
 class _Sum:
-    """What several threads have sent so far; ``error`` ends all of them."""
+    """What several threads have sent so far; ``error`` ends all of them, and so does ``stop``."""
 
     bytes: int = 0
     error: StoreError | None = None
+    stop: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, count: int) -> None:
@@ -33,7 +34,7 @@ class _Sum:
             self.bytes += count
 
     def is_enough(self) -> bool:
-        return self.error is not None or self.bytes >= MOST_BYTES
+        return self.stop or self.error is not None or self.bytes >= MOST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ def measure(
 ) -> Measured:
     """Store random bytes with so many threads for so long, remove them, and return what went.
 
-    Every thread writes over one object of its own, so little room is needed.
+    Every thread writes over one object of its own, so little room is needed. The objects are
+    removed also where somebody interrupts.
     """
     total, began = _Sum(), clock()
     data = token_bytes(OBJECT_BYTES)
@@ -77,13 +79,17 @@ def measure(
     threads = [threading.Thread(target=labour, args=(key,), daemon=True) for key in keys]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
-    measured = Measured(total.bytes, clock() - began, total.error)
-    for key in keys:
-        with suppress(StoreError):  # the trial of 'delete' tells whether that is allowed
-            opened.delete(key)
-    return measured
+    try:
+        for thread in threads:
+            thread.join()
+        return Measured(total.bytes, clock() - began, total.error)
+    finally:
+        total.stop = True
+        for thread in threads:
+            thread.join()
+        for key in keys:
+            with suppress(StoreError):  # the trial of 'delete' tells whether that is allowed
+                opened.delete(key)
 
 
 def rate(

@@ -43,7 +43,9 @@ def events(premises: Premises, *, polls: bool) -> Finding:
         return warn("events", text, "raise fs.inotify.max_user_instances")
     if watching.polled:
         path, reason = watching.polled[0]
-        text = f"{path or 'the whole tree'} is polled: {reason}"
+        others = len(watching.polled) - 1
+        more = f" and {others} more are" if others else " is"
+        text = f"{path or 'the whole tree'}{more} polled: {reason}"
         return warn("events", text, "it works, and sees a change some seconds later")
     text = f"{count_words(watching.watched, 'directory').replace('ys', 'ies')} watched"
     if watching.limit is None:

@@ -12,7 +12,7 @@ from ckptsyncd.core.facts import IfAbsent, IfMatches, Limits
 from ckptsyncd.core.ports import Expiring, Store
 from ckptsyncd.core.records.names import OURS
 from ckptsyncd.core.words import duration_words
-from ckptsyncd.errors import Lost, Missing, StoreError
+from ckptsyncd.errors import Lost, Missing, Refused, StoreError
 
 #: What is tried lies below this, in the store's own prefix.
 PROBE = OURS + "probe/"
@@ -30,10 +30,19 @@ _STRONG = {
 }
 
 
-def store(opened: Store, wall: float) -> Iterator[Finding]:
+#: What a policy must allow for each step, where the store refuses it.
+_ALLOW = {
+    "write": "allow writing below the whole prefix",
+    "read": "allow reading below the whole prefix: a restore and every comparison need it",
+    "overwrite": "allow writing below the whole prefix, also over what is there",
+    "list": "allow listing of the whole prefix: what is safe is known from the list",
+}
+
+
+def store(opened: Store, wall: float, *, prunes: bool) -> Iterator[Finding]:
     """Yield the findings as they are made; nothing is tried after the store could not be written.
 
-    ``wall`` is the time now.
+    ``wall`` is the time now. ``prunes``: the settings have the daemon remove what is old.
     """
     try:
         limits = opened.limits
@@ -43,6 +52,8 @@ def store(opened: Store, wall: float) -> Iterator[Finding]:
     yield ok("store", opened.describe())
     yield from (credentials(opened, wall), content(limits), conditions(limits))
     yield from Trial(opened).findings()
+    if prunes:
+        yield removal(opened)
 
 
 def credentials(opened: Store, wall: float) -> Finding:
@@ -85,6 +96,21 @@ def conditions(limits: Limits) -> Finding:
     return ok("conditions", "create-only and compare-and-set are honoured")
 
 
+def removal(opened: Store) -> Finding:
+    """Judge whether checkpoints may be removed: rights may end below the trial's own place.
+
+    What is removed is a key that nobody has: stores look at rights first, and so nothing lies there
+    before or after (but in a bucket with versions, which may keep a mark of the removal).
+    """
+    try:
+        opened.delete(f"check-{token_hex(8)}")
+    except StoreError as error:
+        text = f"checkpoints may not be removed: {error}"
+        hint = "allow deleting below the whole prefix, or take keep_last and its like away"
+        return warn("prune", text, hint)
+    return ok("prune", "checkpoints may be removed, as the settings ask for")
+
+
 class Trial:
     """Writes, reads, lists and removes one record, each as a finding of its own."""
 
@@ -95,7 +121,14 @@ class Trial:
         self._version = ""
 
     def findings(self) -> Iterator[Finding]:
-        """Yield them; what is left of the trial is removed, whatever fails."""
+        """Yield them; what is left of the trial is removed, whatever fails or interrupts."""
+        try:
+            yield from self._steps()
+        finally:
+            with suppress(StoreError):  # told already, by the step that removes it
+                self._store.delete(self._key)
+
+    def _steps(self) -> Iterator[Finding]:
         steps: tuple[tuple[str, Callable[[], Finding]], ...] = (
             ("write", self._write),
             ("read", self._read),
@@ -108,8 +141,6 @@ class Trial:
             yield finding
             if subject == "write" and finding.level == "fail":
                 return
-        with suppress(StoreError):  # told already, by the step that removes it
-            self._store.delete(self._key)
 
     def _write(self) -> Finding:
         self._version = self._store.put_small(self._key, _CONTENT, IfAbsent())
@@ -141,15 +172,14 @@ class Trial:
     def _list(self) -> Finding:
         if any(fact.key == self._key for fact in self._store.list(PROBE)):
             return ok("list", "allowed; what was written is listed")
-        hint = "allow listing of the whole prefix: what is safe is known from the list"
-        return fail("list", "what was written is not listed", hint, 5)
+        return fail("list", "what was written is not listed", _ALLOW["list"], 5)
 
     def _delete(self) -> Finding:
         self._store.delete(self._key)
         try:
             self._store.stat(self._key)
         except Missing:
-            return ok("delete", "allowed; nothing of the trial is left")
+            return ok("delete", f"allowed below {PROBE}; nothing of the trial is left")
         text = f"{self._key} is still there after it was deleted"
         return warn("delete", text, "prune and cleaning up need it; uploads do not")
 
@@ -162,4 +192,6 @@ def _done(subject: str, step: Callable[[], Finding]) -> Finding:
         if subject == "delete":
             text = f"not allowed: {error}"
             return warn("delete", text, "prune and cleaning up need it; uploads do not")
+        if isinstance(error, Refused) and error.hint == Refused.hint:
+            return fail(subject, str(error), _ALLOW[subject], error.exit_code)
         return failed(subject, error)

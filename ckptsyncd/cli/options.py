@@ -12,13 +12,16 @@ from ckptsyncd.settings.kinds import Choice, Many, Path, Switch
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+#: A path as shells complete it. Whether it can be read is the settings' to say: they have a hint.
+_PATH = click.Path(readable=False)
+
 
 def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flag that names the config file."""
     return click.option(
         "--config",
         metavar="FILE",
-        type=click.Path(),
+        type=_PATH,
         help="Config file (TOML). [env: CKPTSYNCD_CONFIG]",
     )(command)
 
@@ -26,7 +29,7 @@ def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def socket_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flags that say which daemon is asked."""
     command = click.option(
-        "--socket", metavar="PATH", type=click.Path(), help="Socket of the daemon to ask."
+        "--socket", metavar="PATH", type=_PATH, help="Socket of the daemon to ask."
     )(command)
     return config_option(command)
 
@@ -59,7 +62,7 @@ def _type(made: Definition) -> click.ParamType[Any]:
     """Return what shell completion needs to know; the value itself is judged by the settings."""
     if isinstance(made.kind, Choice):
         return click.Choice(made.kind.words)
-    return click.Path() if isinstance(made.kind, Path) else click.STRING
+    return _PATH if isinstance(made.kind, Path) else click.STRING
 
 
 def _metavar(made: Definition) -> str | None:

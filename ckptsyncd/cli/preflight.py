@@ -24,8 +24,9 @@ from ckptsyncd.core.draining.deadlines import (
     Allowance,
 )
 from ckptsyncd.core.draining.notices import Poll, Source
-from ckptsyncd.core.ports import Situated, Situation, Store
+from ckptsyncd.core.ports import Situated, Situation, Store, Timed
 from ckptsyncd.core.premises import Premises
+from ckptsyncd.core.rules.residency import Residency
 from ckptsyncd.destination import store_at
 from ckptsyncd.edge.clock import BootClock
 from ckptsyncd.edge.disk import RealDisk
@@ -46,6 +47,8 @@ from ckptsyncd.stores.open import parse_url
 
 #: A source that has not answered by then is told as slow (Azure's first answer may take minutes).
 _POLL_SECONDS = 10.0
+#: Who waits at a terminal is told so soon of a silent store; the daemon waits longer (guessed).
+_SILENT_SECONDS = 15.0
 
 _NOTICES: dict[str, tuple[Allowance, str]] = {
     "aws": (AWS_SPOT, "a spot notice of EC2"),
@@ -115,8 +118,8 @@ class Preflight:
     def _store(self, found: Premises) -> Iterator[Finding]:
         settings = self._settings
         try:
-            opened = store_at(settings.url, settings)
-            second = store_at(settings.also, settings) if settings.also else None
+            opened = self._opened(settings.url)
+            second = self._opened(settings.also) if settings.also else None
         except CkptsyncdError as error:
             yield failed("store", error)
             return
@@ -130,24 +133,43 @@ class Preflight:
             for finding in self._tried(second, settings.also):
                 yield replace(finding, subject=f"also: {finding.subject}")
 
+    def _opened(self, url: str) -> Store:
+        return store_at(url, self._settings, silent_seconds=_SILENT_SECONDS)
+
     def _tried(self, opened: Store, url: str) -> Iterator[Finding]:
-        """Yield what the store is like; nothing is written where it may not lie."""
+        """Yield what the store is like; nothing is written where it may not lie.
+
+        A store that cannot be used is told once, not by every question that it does not answer.
+        """
         situation = opened.situation() if isinstance(opened, Situated) else None
-        if situation is not None:
-            region = self._region(situation)
+        rules = residency_of(self._settings)
+        if situation is not None and rules.has_rules:
+            region = self._region(situation, rules)
             yield region
             if region.level == "fail":
                 return
-        yield from store.store(opened, time.time())
-        to = parse_url(url)
-        if situation is not None and to.scheme != "file":
-            prefix = f"{to.path}/" if to.path else ""
-            keeps = to.scheme in ("s3", "gs")
-            yield bucket.lifecycle(situation, prefix, keeps_parts=keeps)
-            yield bucket.clock(situation, time.time)
+        policy = self._settings.policy()
+        prunes = policy.retention.is_said or policy.reap
+        is_usable = True
+        for finding in store.store(opened, time.time(), prunes=prunes):
+            is_usable &= (finding.subject, finding.level) != ("store", "fail")
+            yield finding
+        if situation is not None and is_usable:
+            if not rules.has_rules:
+                yield self._region(situation, rules)
+            yield from self._of_the_bucket(situation, url)
+        elif isinstance(opened, Timed) and (ahead := opened.clock_ahead_seconds()) is not None:
+            yield bucket.skew(ahead)
 
-    def _region(self, situation: Situation) -> Finding:
-        rules = residency_of(self._settings)
+    def _of_the_bucket(self, situation: Situation, url: str) -> Iterator[Finding]:
+        to = parse_url(url)
+        if to.scheme == "file":
+            return
+        prefix = f"{to.path}/" if to.path else ""
+        yield bucket.lifecycle(situation, prefix, keeps_parts=to.scheme in ("s3", "gs"))
+        yield bucket.clock(situation, time.time)
+
+    def _region(self, situation: Situation, rules: Residency) -> Finding:
         machine = None
         if rules.asks_the_machine:
             machine = machine_of(self._settings, self.environment, BootClock().now())

@@ -145,7 +145,10 @@ def _text_of(name: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         msg = f"cannot read the config file {name}: {reason}"
-        raise UsageError(msg, hint=f"name it with --config or {FILE_VARIABLE}") from error
+        hint = f"name it with --config or {FILE_VARIABLE}"
+        if isinstance(error, PermissionError):
+            hint = "let this user read it"
+        raise UsageError(msg, hint=hint) from error
 
 
 def lists() -> set[str]:

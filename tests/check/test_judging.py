@@ -11,7 +11,7 @@ from ckptsyncd.core.draining.notices import Announcement, Poll
 from ckptsyncd.core.facts import Limits
 from ckptsyncd.core.premises import Census, Premises, StopBudget, Watching
 from ckptsyncd.core.rules.bucket import BucketRule
-from ckptsyncd.errors import Refused
+from ckptsyncd.errors import Again, Gone, Lost, Refused, StoreError
 
 PREMISES = Premises("/data/run", exists=True, file_system="ext4", free_bytes=2**40)
 
@@ -31,6 +31,15 @@ def test_an_error_brings_its_hint_and_code() -> None:
     assert found == Finding("store", "fail", "no", "renew", 5)
 
 
+@pytest.mark.parametrize("kind", [StoreError, Again, Gone, Lost, Refused])
+def test_no_advice_that_only_a_daemon_could_follow(kind: type[StoreError]) -> None:
+    """Where an error has no hint of its own, nobody is sent to 'check', or told to wait."""
+    hint = failed("store", kind("no")).hint
+    assert hint
+    assert "ckptsyncd" not in hint
+    assert "by itself" not in hint
+
+
 @pytest.mark.parametrize(
     ("premises", "level", "says"),
     [
@@ -39,6 +48,7 @@ def test_an_error_brings_its_hint_and_code() -> None:
         (Watching(1), "ok", "1 directory watched"),
         (Watching(2, (("b", "no watches left"),)), "warn", "b is polled: no watches left"),
         (Watching(0, (("", "NFS hides"),)), "warn", "the whole tree is polled: NFS hides"),
+        (Watching(2, tuple((x, "full") for x in "abc")), "warn", "a and 2 more are polled: full"),
         (Watching(no_instance="Too many open files"), "warn", "no inotify instance: Too many"),
     ],
 )

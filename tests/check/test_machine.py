@@ -19,7 +19,7 @@ from ckptsyncd.edge.stopping import seconds_of, stop_budget
 from ckptsyncd.sources.pretend.scene import Scene
 from ckptsyncd.sources.pretend.server import PretendedMetadata
 from tests.check.asked import check, save
-from tests.edge.world import as_nobody, needs_root
+from tests.edge.world import NOBODY, as_nobody, needs_root
 
 LIMITED = """
 import sys
@@ -111,6 +111,34 @@ def test_settings_that_cannot_be_used(root: Path, tmp_path: Path) -> None:
     assert found.code == 2
     assert found.text("settings").endswith('unknown key "urll" -> did you mean "url"?')
     assert list(found.rows) == ["settings"]
+
+
+def nobodys(*arguments: str) -> list[str]:
+    """Return what fails for a user without any rights."""
+    command = [sys.executable, "-m", "ckptsyncd", "check", "--json", "--seconds", "0", *arguments]
+    done = subprocess.run(
+        command, user=NOBODY, group=NOBODY, extra_groups=[], capture_output=True, check=False,
+        text=True, timeout=60, env={"PATH": os.environ["PATH"]},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    rows = json.loads(done.stdout)["findings"]
+    return [f"{row['text']} -> {row['hint']}" for row in rows if row["level"] == "fail"]
+
+
+@needs_root
+def test_what_this_user_may_not_read_is_a_line(root: Path, url: str, tmp_path: Path) -> None:
+    """A config file or a DIR without the right to read it is a finding with its own advice."""
+    opened_up(root)
+    config = tmp_path / "c.toml"
+    config.write_text(f'dir = "{root}"\nurl = "{url}"\n')
+    config.chmod(0)
+    assert nobodys("--config", str(config)) == [
+        f"cannot read the config file {config}: Permission denied -> let this user read it"
+    ]
+    root.chmod(0o700)
+    assert nobodys(str(root), url) == [
+        f"DIR: {root} is not readable -> run as the trainer's user, or change its mode"
+    ]
 
 
 def test_settings_of_a_file(root: Path, url: str, tmp_path: Path) -> None:

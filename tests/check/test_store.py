@@ -74,6 +74,27 @@ def test_no_server(root: Path) -> None:
     found = check(root, "s3://bucket/run", "--s3-endpoint", endpoint, env=servers.ENVIRONMENT)
     assert (found.code, found.level("store")) == (5, "fail")
     assert "write" not in found.rows
+    assert not {"region", "lifecycle", "clock"} & set(found.rows)  # it is told once
+
+
+def test_something_that_speaks_no_s3(root: Path, moto_server: servers.S3Server) -> None:
+    """Answers that are no XML are the store's failure, not a traceback."""
+    page = b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{not: any xml}"
+    with in_front_of(moto_server) as (proxy, endpoint):
+        proxy.rules.append(Rule("GET", re.compile("."), 99, "answer", page))
+        url, *flags = at(moto_server, endpoint)
+        found = check(root, url, *flags)
+        ruled = check(root, url, *flags, "--allowed-regions", "ca-central-1")
+    assert (found.code, found.level("store")) == (5, "fail")
+    assert (ruled.code, ruled.level("region")) == (5, "fail")
+    assert "nothing that speaks S3 answers there" in ruled.text("region")
+
+
+def test_a_bucket_that_no_server_can_have(root: Path, s3_server: servers.S3Server) -> None:
+    """A name that the server refuses is told as a wrong URL, not as wrong credentials."""
+    found = check(root, "s3://b1/run", "--s3-endpoint", s3_server.endpoint)
+    assert (found.code, found.level("store")) == (5, "fail")
+    assert "make the bucket, or correct the URL" in found.text("store")
 
 
 def test_a_bucket_that_is_missing(root: Path, moto_server: servers.S3Server) -> None:
@@ -100,6 +121,34 @@ def test_credentials_that_end_soon(root: Path, moto_server: servers.S3Server) ->
     assert check(root, url, *flags, env=soon).level("credentials") == "warn"
 
 
+PROCESS = """#!/bin/sh
+echo '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "b", "SessionToken": "c",
+"Expiration": "2001-01-01T00:00:00Z"}'
+exit %d
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "says"), [(0, 5, "renew the credentials"), (1, 2, "run by hand what gives")]
+)
+def test_a_process_that_gives_no_good_credentials(
+    root: Path, tmp_path: Path, moto_server: servers.S3Server, status: int, code: int, says: str
+) -> None:
+    """Credentials that ended already, or a process that fails, are told with what to do."""
+    process = tmp_path / "credentials.sh"
+    process.write_text(PROCESS % status)
+    process.chmod(0o755)
+    config = tmp_path / "aws"
+    config.write_text(f"[profile made]\ncredential_process = {process}\n")
+    keyless = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    url, *flags = at(moto_server)
+    found = check(
+        root, url, *flags, "--s3-profile", "made", env=keyless | {"AWS_CONFIG_FILE": str(config)}
+    )
+    assert (found.code, found.level("store")) == (code, "fail")
+    assert says in found.text("store")
+
+
 def test_a_missing_sdk(root: Path, tmp_path: Path) -> None:
     """Without boto3 the line says how to install it, and the code is that of settings."""
     hidden = tmp_path / "hidden" / "boto3"
@@ -118,6 +167,21 @@ def test_a_role_that_may_not_delete(root: Path, s3_server: servers.S3Server) -> 
         found = check(root, url, *flags)
     assert (found.code, found.level("delete")) == (0, "warn")
     assert "prune and cleaning up need it" in found.text("delete")
+
+
+def test_a_role_that_may_not_prune(root: Path, s3_server: servers.S3Server) -> None:
+    """Where the settings prune, deleting is tried beside the trial's own place as well."""
+    with in_front_of(s3_server) as (proxy, endpoint):
+        proxy.rules.append(forbidden("DELETE", r"/[0-9a-f]{32}/(?!\.ckptsyncd/probe/)"))
+        url, *flags = at(s3_server, endpoint)
+        calm = check(root, url, *flags)
+        found = check(root, url, *flags, "--keep-last", "3")
+    assert "prune" not in calm.rows
+    assert (found.code, found.level("delete"), found.level("prune")) == (0, "ok", "warn")
+    assert "allow deleting below the whole prefix" in found.text("prune")
+    url, *flags = at(s3_server)
+    assert check(root, url, *flags, "--keep-last", "3").level("prune") == "ok"
+    assert keys(s3_server, url) == []
 
 
 def test_a_role_that_may_not_list(root: Path, s3_server: servers.S3Server) -> None:

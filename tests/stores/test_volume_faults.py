@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,26 @@ def test_a_full_disk_is_again_and_tears_nothing(small_disk: Path) -> None:
     receipts = upload(store, begun, data)
     store.finish(begun, receipts, crc64nvme(data), create_only=True)
     assert store.stat("new").crc64nvme == crc64nvme(data)
+
+
+def filled(disk: Path) -> None:
+    """Write until nothing more fits."""
+    with suppress(OSError), (disk / "last bytes").open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+
+
+def test_an_upload_that_cannot_begin_leaves_nothing(small_disk: Path) -> None:
+    """Where there is no room even for the note about an upload, its directory goes again."""
+    store = VolumeStore(str(small_disk / "durable"))
+    store.put_small("record", b"1", None)
+    filled(small_disk)
+    note = "n" * 8000  # longer than what is left of any block
+    with pytest.raises(Again):
+        store.begin("new", 10, 10, note)
+    with pytest.raises(Again):
+        store.put_whole("new", BytesBody(b"x" * 8000), note, create_only=True)
+    assert workroom(small_disk / "durable") == []
 
 
 def test_a_full_disk_keeps_no_half_of_a_small_file(small_disk: Path) -> None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from xml.etree.ElementTree import ParseError
 
 from botocore import exceptions as sdk
 from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 
 from ckptsyncd.errors import Again, Gone, Lost, Missing, Never, Refused, StoreError
+from ckptsyncd.stores.s3.identity import Expired
 from ckptsyncd.stores.verdicts import DAMAGED, SLOW, Asked, Verdict, seconds_of
 
 #: Requests after whose lost answer the store may look different.
@@ -49,6 +52,7 @@ BY_CODE: Mapping[str, Verdict] = {
     "NoSuchKey": Verdict(Missing),
     "NoSuchUpload": Verdict(Gone),
     "NoSuchBucket": Verdict(Never, _BUCKET),
+    "InvalidBucketName": Verdict(Never, _BUCKET),
     "NoSuchVersion": Verdict(Missing),
     "PreconditionFailed": Verdict(Lost),
     "ConditionalRequestConflict": Verdict(Again),
@@ -114,13 +118,20 @@ BY_STATUS: Mapping[int, Verdict] = {
 
 _CREDENTIALS = "give credentials as the AWS SDK finds them: environment, profile or role"
 _REACH = Verdict(Again, "check the endpoint's name, the network and any proxy")
-_TLS = Verdict(Again, "check the server's certificate and AWS_CA_BUNDLE", acted=True)
+_TLS_HINT = "check the server's certificate and AWS_CA_BUNDLE, and that the endpoint speaks TLS"
+_TLS = Verdict(Again, _TLS_HINT, acted=True)
+#: A portal or another service behind the name: it may have taken what it was sent.
+_STRANGE = Verdict(Again, _ADDRESS, acted=True)
+
+#: What the SDK raises that is no error of its own kind: answers that it cannot read.
+UNREADABLE = (ResponseParserError, ParseError)
 
 #: What the SDK raises without an answer; the first row that fits counts. A connection that was
 #: never made cannot have acted, everything later may have.
 BY_CLASS: tuple[tuple[type[Exception], Verdict], ...] = (
     (sdk.NoCredentialsError, Verdict(Refused, _CREDENTIALS)),
     (sdk.PartialCredentialsError, Verdict(Refused, _CREDENTIALS)),
+    (Expired, Verdict(Refused, _RENEW)),
     (sdk.UnauthorizedSSOTokenError, Verdict(Refused, _RENEW)),
     (sdk.SSOTokenLoadError, Verdict(Refused, _RENEW)),
     (sdk.CredentialRetrievalError, Verdict(Again, _CREDENTIALS)),
@@ -129,6 +140,8 @@ BY_CLASS: tuple[tuple[type[Exception], Verdict], ...] = (
     (sdk.ConnectTimeoutError, _REACH),
     (sdk.ProxyConnectionError, _REACH),
     (sdk.SSLError, _TLS),
+    (ResponseParserError, _STRANGE),
+    (ParseError, _STRANGE),
     (sdk.ParamValidationError, Verdict(Never)),
     (sdk.NoRegionError, Verdict(Never, _REGION)),
     (Exception, Verdict(Again, acted=True)),

@@ -10,8 +10,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from botocore.exceptions import NoCredentialsError
+from botocore.exceptions import BotoCoreError, NoCredentialsError
 from botocore.session import Session
+
+
+class Expired(BotoCoreError):
+    """What gives the credentials gives expired ones."""
+
+    fmt = "{text}"
 
 
 class Identity:
@@ -43,11 +49,17 @@ class Identity:
             self._found = None
 
     def get_frozen_credentials(self) -> Any:
-        """Return keys that belong together; NoCredentialsError where there are none."""
+        """Return keys that belong together; NoCredentialsError where there are none.
+
+        Expired where there are new ones that have ended too: the SDK says that by a RuntimeError.
+        """
         found = self.current()
         if found is None:
             raise NoCredentialsError
-        return found.get_frozen_credentials()
+        try:
+            return found.get_frozen_credentials()
+        except RuntimeError as error:
+            raise Expired(text=str(error)) from error
 
     def __getattr__(self, name: str) -> Any:
         """Return what the SDK's credentials say of themselves: id, method, account."""

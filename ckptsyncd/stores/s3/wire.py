@@ -13,14 +13,19 @@ import boto3
 import botocore.session
 from awscrt.exceptions import AwsCrtError
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    ProfileNotFound,
+)
 from botocore.httpsession import create_urllib3_context, get_cert_path
 from urllib3.exceptions import HTTPError
 
 from ckptsyncd.errors import Refused, UsageError
 from ckptsyncd.stores.clocks import ServerClock
 from ckptsyncd.stores.s3.express import Express
-from ckptsyncd.stores.s3.faults import classify
+from ckptsyncd.stores.s3.faults import UNREADABLE, classify
 from ckptsyncd.stores.s3.identity import identity_of
 from ckptsyncd.stores.s3.lines import Lines, Place, connected
 from ckptsyncd.stores.s3.options import S3Options
@@ -67,6 +72,9 @@ class Wire:
             raise UsageError(
                 str(error), hint="see ~/.aws/config, or leave the profile out"
             ) from None
+        except CredentialRetrievalError as error:
+            hint = "run by hand what gives the credentials (credential_process in ~/.aws/config)"
+            raise UsageError(str(error).strip(), hint=hint) from error
         except (ValueError, BotoCoreError) as error:
             msg = f"no S3 client can be made for this destination: {error}"
             raise UsageError(msg, hint="check the endpoint URL and the region") from error
@@ -90,7 +98,7 @@ class Wire:
         signed = not self.is_https if signed is None else signed
         try:
             answer = self._asked(verb, parameters, sent, signed=signed)
-        except (ClientError, BotoCoreError, HTTPError, AwsCrtError) as error:
+        except (ClientError, BotoCoreError, HTTPError, AwsCrtError, *UNREADABLE) as error:
             if sent is not None and sent.fault is not None:
                 raise sent.fault from None
             found = classify(error, verb, key)

@@ -6,12 +6,12 @@ import errno
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from secrets import token_hex
 
 from ckptsyncd.core.facts import Begun
 from ckptsyncd.core.records.names import quoted
-from ckptsyncd.errors import Gone, Missing
+from ckptsyncd.errors import Gone, Missing, StoreError
 from ckptsyncd.stores.volume.faults import faults
 from ckptsyncd.stores.volume.naming import Place
 from ckptsyncd.stores.volume.scraps import WHOLE
@@ -49,9 +49,14 @@ class Workroom:
         begun = Begun(key, token, nonce, size, piece_bytes)
         with self._tree.workroom() as workroom, faults(key, writes=True):
             os.mkdir(token, dir_fd=workroom)
-        with self.upload(begun) as upload, faults(key, writes=True):
-            _write_new(upload, BEGUN, json.dumps(note).encode())
-            _write_new(upload, DATA, b"", nonce)
+        try:
+            with self.upload(begun) as upload, faults(key, writes=True):
+                _write_new(upload, BEGUN, json.dumps(note).encode())
+                _write_new(upload, DATA, b"", nonce)
+        except StoreError:
+            with suppress(StoreError):  # a volume that is full can mostly still remove
+                self.remove(begun)
+            raise
         return begun
 
     @contextmanager
