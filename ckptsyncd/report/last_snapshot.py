@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.moves import DaemonMoved, Move, Moved
@@ -18,6 +19,9 @@ KEY = "snapshot"
 _SECONDS = 5.0
 #: With moves too it is not written more often than this (guessed).
 _SHORTEST_SECONDS = 0.5
+#: Where it says what the last one says, only its time is older (guessed: writing one of a hundred
+#: checkpoints takes 4 ms, which was more than half of what a daemon at rest costs).
+_SAME_SECONDS = 60.0
 
 
 class LastSnapshot:
@@ -39,7 +43,9 @@ class LastSnapshot:
         """Write the row if something moved, or if the last one is old and different."""
         self._moved = self._moved or any(isinstance(move, Moved | DaemonMoved) for move in moves)
         due = self._kept_at + (_SHORTEST_SECONDS if self._moved else _SECONDS)
-        if now.boot >= due and snapshot is not self._kept:
+        if now.boot < due or snapshot is self._kept:
+            return
+        if now.boot >= self._kept_at + _SAME_SECONDS or not _says_the_same(self._kept, snapshot):
             self.keep(now, snapshot)
 
     def keep(self, now: Instant, snapshot: Snapshot) -> None:
@@ -50,3 +56,10 @@ class LastSnapshot:
             self._apply([Remember(TABLE, KEY, text)])
         except OSError:
             self._kept = None
+
+
+def _says_the_same(before: Snapshot | None, now: Snapshot) -> bool:
+    """Return whether only time has passed, and sweeps that found nothing."""
+    if before is None:
+        return False
+    return replace(before, taken_at=now.taken_at, rescans=now.rescans) == now

@@ -63,6 +63,20 @@ def test_it_is_written_seldom() -> None:
     assert written == [1, 1, 1, 2, 2, 2, 3]
 
 
+def test_at_rest_it_is_written_once_a_minute() -> None:
+    """Where only time passes and sweeps find nothing, the row that is there says the same."""
+    rows = Rows()
+    tap = LastSnapshot(rows.apply, DAEMON)
+    written = []
+    for seconds in range(0, 130, 5):
+        calm = replace(CALM, taken_at=NOW + seconds, rescans=CALM.rescans + seconds // 60)
+        tap.turn([], at(seconds), calm)
+        written.append(len(rows.written))
+    assert written == [1] * 12 + [2] * 12 + [3] * 2
+    tap.turn([], at(131), replace(CALM, taken_at=NOW + 131, retries=CALM.retries + 1))
+    assert len(rows.written) == 4
+
+
 def test_a_full_disk_is_no_harm() -> None:
     """A row that cannot be written stops nothing, and the next one is."""
     rows = Rows()
