@@ -31,6 +31,17 @@ def test_refusals_are_complained_about_by_themselves() -> None:
     assert len(over.moves) == 2
 
 
+def test_one_checkpoint_that_does_not_fit_is_no_failing_store() -> None:
+    """A name that is too long for the store is told once with its hint; the store is fine."""
+    trouble, notes = Trouble(), Notebook()
+    long = Failed(Errand("claim", "a.pt"), "never", "a key of 2000 bytes", hint="shorten it")
+    trouble.failed(long, 10.0, notes)
+    assert notes.moves == [Complained("a key of 2000 bytes", "shorten it", "checkpoint")]
+    assert (trouble.in_a_row, trouble.total, trouble.text) == (0, 1, "")
+    trouble.failed(Failed(Errand("probe"), "never", "no such method"), 11.0, notes)
+    assert (trouble.in_a_row, trouble.text) == (1, "no such method")
+
+
 @pytest.mark.parametrize(
     ("ahead", "said"),
     [

@@ -48,11 +48,18 @@ class Trouble:
         return f"this machine's clock is {duration_words(off)} {way} the store's; set it"
 
     def failed(self, message: Failed, wall: float, notes: Notebook) -> None:
-        """Take in one more failure."""
+        """Take in one more failure.
+
+        What never works with one checkpoint (a name too long, a size over the limit) is that
+        checkpoint's trouble, and no sign that the store fails.
+        """
+        self.total += 1
+        if message.kind == "never" and message.errand.checkpoint:
+            notes.moves.append(Complained(message.text, message.hint, "checkpoint"))
+            return
         if self.in_a_row == 0:
             self.since_wall = wall
         self.in_a_row += 1
-        self.total += 1
         self.text, self.kind = message.text, message.kind
         subject = "access" if message.kind == "refused" else "store"
         self.counts[subject] = self.counts.get(subject, 0) + 1
