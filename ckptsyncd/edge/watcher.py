@@ -16,6 +16,7 @@ import errno
 import os
 import select
 import stat
+import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -157,7 +158,10 @@ class Watcher:
         if self._inotify is not None:
             poller.register(self._inotify.fileno(), select.POLLIN)
         poller.poll(timeout_seconds * 1000)
-        return [] if self._inotify is None else list(self._inotify.read(timeout=0))
+        try:
+            return [] if self._inotify is None else list(self._inotify.read(timeout=0))
+        except struct.error as error:
+            raise OSError(errno.EBADMSG, os.strerror(errno.EBADMSG)) from error
 
     def _seek_root(self) -> None:
         identity = _identity(self._root)
@@ -193,6 +197,8 @@ class Watcher:
             return  # of a watch that was ended
         if event.mask & _ENDED:
             self._heed_end(event, path)
+        elif not _is_name(event.name):
+            self._overflowed = True  # something happened, and nobody knows where
         elif event.name != OURS:
             self._heed_name(event, f"{path}/{event.name}" if path else event.name)
 
@@ -235,6 +241,11 @@ class _Nothing:
 
     def rm_watch(self, wd: int) -> None:
         raise OSError(errno.EINVAL, "no such watch", wd)
+
+
+def _is_name(name: str) -> bool:
+    """Return whether an event names an entry of its directory, and leads nowhere else."""
+    return name not in ("", ".", "..") and "/" not in name
 
 
 def _identity(root: str) -> tuple[int, int] | None:

@@ -27,6 +27,7 @@ from ckptsyncd.core.words import printable
 from ckptsyncd.errors import CkptsyncdError
 from ckptsyncd.report.status_read import from_json
 from ckptsyncd.settings.load import load
+from tests.attacks.hearing import BYTES, hear
 
 SETTINGS = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -69,6 +70,7 @@ READERS: dict[str, Callable[[bytes, Path], object]] = {
     "tombstone": lambda data, _: Tombstone.decode(data),
     "ledger": recall,
     "status": read_status,
+    "inotify": hear,
 }
 
 #: Words that the readers look for, so that what is made up gets past the first check.
@@ -142,3 +144,10 @@ def test_nesting_without_end(reader: str, opening: bytes, tmp_path: Path) -> Non
 def test_any_value_of_a_setting(key: str, value: str, tmp_path: Path) -> None:
     """Numbers of any size and kind, and values of another type, are refused in words."""
     tried("config", f"{key} = {value}\n".encode(), tmp_path)
+
+
+@SETTINGS
+@given(data=BYTES)
+def test_any_events(data: bytes, tmp_path: Path) -> None:
+    """Unknown watches, lengths that lie, cut events, names that lead out: nothing leads out."""
+    tried("inotify", data, tmp_path)
