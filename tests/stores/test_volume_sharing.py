@@ -1,4 +1,4 @@
-"""On the trainer's own file system a volume has the kernel copy, and sums what arrived."""
+"""On the trainer's own file system a volume has the kernel share or copy where that is cheaper."""
 
 from __future__ import annotations
 
@@ -79,12 +79,15 @@ def free_bytes(disk: Path) -> int:
 def test_what_the_kernel_copies_is_not_read_and_is_whole(
     request: pytest.FixtureRequest, disk: Path, source: Path
 ) -> None:
-    """Every byte arrives and is summed where it arrived; XFS shares the blocks."""
+    """Every byte arrives and is summed where it arrived; XFS shares the blocks.
+
+    ext4 shares nothing, and its disk would be read as well: there bytes are read once instead.
+    """
     Unread.read_bytes = 0
     before = free_bytes(disk)
     stored(CountedStore(VolumeStore(str(disk / "durable")), ticks), source, Pace(ticks))
     assert (disk / "durable/x").read_bytes() == DATA
-    assert Unread.read_bytes == 0
+    assert Unread.read_bytes == (len(DATA) if "[ext4]" in request.node.name else 0)
     if "[xfs]" in request.node.name:
         assert before - free_bytes(disk) < PIECE
 
