@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 from botocore.utils import get_environ_proxies
 
 from ckptsyncd.stores.s3.lines import Answer, Lines, Place
 from ckptsyncd.stores.s3.sending import SentBody
+from ckptsyncd.stores.s3.signing import signed
 
 #: The SDK's parameters that become headers as they are.
 HEADERS: Mapping[str, str] = {
@@ -50,9 +49,6 @@ UNWILLING = ELSEWHERE | {401, 403, 429}
 #: After such an answer, or one that did not come, so many requests go the SDK's way: it waits for
 #: the server's go-ahead before it sends a large body (guessed).
 REST_REQUESTS = 8
-
-#: TLS or a declared checksum protects the payload; its hash would only cost time.
-_UNSIGNED_PAYLOAD = Config(s3={"payload_signing_enabled": False})
 
 _SCOPE = re.compile(r"^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/([^/]+)/s3/aws4_request,")
 _CODE = re.compile(rb"<Code>([^<]*)</Code>")
@@ -144,12 +140,10 @@ class Express:
         if "UploadId" in parameters:
             upload = quote(parameters["UploadId"], safe="-_.~")
             path += f"?partNumber={parameters['PartNumber']}&uploadId={upload}"
-        scheme = "https" if route.place.is_tls else "http"
-        request = AWSRequest("PUT", f"{scheme}://{route.place.netloc}{path}", _headers(parameters))
-        request.context["client_config"] = _UNSIGNED_PAYLOAD
-        S3SigV4Auth(self._credentials(), "s3", route.region).add_auth(request)
-        lines = [f"PUT {path} HTTP/1.1", f"Host: {route.place.netloc}"]
-        lines += [f"{name}: {value}" for name, value in request.headers.items()]
+        wanted = {"host": route.place.netloc, **_headers(parameters)}
+        headers = signed(path, wanted, self._credentials(), route.region, time.time())
+        lines = [f"PUT {path} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
         lines += [f"Content-Length: {len(sent)}", "User-Agent: ckptsyncd", "", ""]
         return "\r\n".join(lines).encode()
 
