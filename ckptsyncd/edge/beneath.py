@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.edge.seen import absolute, fact_at
 
-_WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Flags to open a directory on the way to something.
+WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+#: Flags to read a file that others may own: never waits, never follows a symlink.
+READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
@@ -27,10 +29,10 @@ def within(root: str, path: str) -> Iterator[tuple[int, str]]:
     whole = absolute(root, path)
     try:
         *way, name = path.split("/")
-        here = os.open(root, _WAY)
+        here = os.open(root, WAY)
         try:
             for part in way:
-                above, here = here, os.open(part, _WAY | os.O_NOFOLLOW, dir_fd=here)
+                above, here = here, os.open(part, WAY | os.O_NOFOLLOW, dir_fd=here)
                 os.close(above)
             yield here, name or "."
         finally:
@@ -47,7 +49,7 @@ def fact_below(root: str, path: str) -> FileFact:
         return fact_at(path, name, directory)
 
 
-def open_below(root: str, path: str, flags: int = _READ) -> int:
+def open_below(root: str, path: str, flags: int = READ) -> int:
     """Open a file that others may own, write or replace: never waits, never follows a symlink."""
     with within(root, path) as (directory, name):
         return os.open(name, flags, dir_fd=directory)

@@ -44,7 +44,7 @@ class Pins:
         Pinning the same again changes nothing. Raises where a file vanished, differs from the
         listing, or can be neither linked nor held open.
         """
-        return self._all(pin_id, listing, self._hold)
+        return self._all(pin_id, listing, self._hold if self._is_kept(pin_id) else self._keep)
 
     def copy(self, pin_id: str, listing: Listing) -> Listing:
         """Pin a copy of every file and return the listing that they are copies of; all or none.
@@ -83,8 +83,14 @@ class Pins:
         index = bisect_left(files, path, key=lambda fact: fact.path)
         if index == len(files) or files[index].path != path:
             raise OSError(errno.ENOENT, f"{path} is not in the listing")
-        with self._pinned(pin_id, index, files[index]) as (fd, _):
-            return os.dup(fd)
+        with _named(files[index]):
+            fd, copied = self._shelf.opened(pin_id, index)
+        try:
+            _fact(fd, files[index], copied=copied)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
 
     def _all(self, pin_id: str, listing: Listing, hold: Hold) -> Listing:
         try:
@@ -101,6 +107,12 @@ class Pins:
     def _hold(self, pin_id: str, index: int, fact: FileFact) -> FileFact:
         with contextlib.suppress(OSError), self._pinned(pin_id, index, fact) as (fd, copied):
             return _fact(fd, fact, copied=copied)  # pinned before
+        return self._keep(pin_id, index, fact)
+
+    def _is_kept(self, pin_id: str) -> bool:
+        return not self._shelf.is_empty(pin_id)
+
+    def _keep(self, pin_id: str, index: int, fact: FileFact) -> FileFact:
         with _named(fact):
             self._shelf.keep(pin_id, index, fact.path)
         with self._pinned(pin_id, index, fact) as (fd, copied):

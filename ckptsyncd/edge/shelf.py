@@ -22,8 +22,9 @@ from ckptsyncd.core.messages import PinsWeighed
 from ckptsyncd.core.rules.room import Room
 from ckptsyncd.core.words import size_words
 from ckptsyncd.edge import places
-from ckptsyncd.edge.beneath import link_below, open_below, within
+from ckptsyncd.edge.beneath import READ, WAY, link_below, open_below
 from ckptsyncd.edge.copies import copy_file
+from ckptsyncd.edge.folders import Folder, Folders
 
 _COPY = ".copy"
 _ABSENT = (FileNotFoundError, NotADirectoryError)
@@ -42,6 +43,7 @@ class Shelf:
         self._room = room or Room()
         self._open: dict[str, dict[int, int]] = {}
         self._lock = threading.Lock()
+        self._folders = Folders()
         self.most_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
 
     def keep(self, pin_id: str, index: int, source: str) -> None:
@@ -50,6 +52,11 @@ class Shelf:
         OSError where neither a link nor a descriptor can be had, FileNotFoundError where the
         source is gone.
         """
+        folder = self._folders.get(pin_id)
+        if folder is not None and folder.is_made:
+            with contextlib.suppress(OSError):
+                self._link(folder, index, source)
+                return
         if not any(self._linked(place, pin_id, index, source) for place in self._places()):
             self._hold_open(pin_id, index, source)
 
@@ -111,14 +118,29 @@ class Shelf:
             held = self._open.get(pin_id, {}).get(index)
             if held is not None:
                 return os.dup(held), False
-        for place in self._places():
-            for suffix in (_COPY, ""):
-                with contextlib.suppress(*_ABSENT):
-                    return _opened(place, pin_id, f"{index}{suffix}"), suffix == _COPY
-        raise FileNotFoundError(errno.ENOENT, "the pin is gone: somebody removed it")
+        folder = self._folders.get(pin_id)
+        found = None if folder is None else _opened(folder, index)
+        for place in () if found else self._places():
+            with contextlib.suppress(*_ABSENT):
+                fd = open_below(*_below(place, pin_id), WAY | os.O_NOFOLLOW)
+                folder = Folder(fd, is_made=False)
+                if found := _opened(folder, index):
+                    self._folders.put(pin_id, folder)
+                    break
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "the pin is gone: somebody removed it")
+        return found
+
+    def is_empty(self, pin_id: str) -> bool:
+        """Return whether nothing is kept under an id."""
+        with self._lock:
+            if pin_id in self._open:
+                return False
+        return not any(os.path.lexists(_directory(place, pin_id)) for place in self._places())
 
     def drop(self, pin_id: str) -> None:
         """Let go of everything kept under an id; success where nothing is."""
+        self._folders.forget(pin_id)
         with self._lock:
             held = self._open.pop(pin_id, {})
         for fd in held.values():
@@ -141,16 +163,21 @@ class Shelf:
 
     def _linked(self, place: str, pin_id: str, index: int, source: str) -> bool:
         """Return whether a link could be made; why not shows when the source is opened instead."""
-        directory, name = _directory(place, pin_id), str(index)
         try:
-            places.make(directory, self._root)
-            with within(*_below(place, pin_id, name)) as (opened, _):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=opened)
-                link_below(self._root, source, opened, name)
+            places.make(_directory(place, pin_id), self._root)
+            fd = open_below(*_below(place, pin_id), WAY | os.O_NOFOLLOW)
+            folder = Folder(fd, is_made=True)
+            self._link(folder, index, source)
         except OSError:
             return False
+        self._folders.put(pin_id, folder)
         return True
+
+    def _link(self, folder: Folder, index: int, source: str) -> None:
+        name = str(index)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder.fd)
+        link_below(self._root, source, folder.fd, name)
 
     def _hold_open(self, pin_id: str, index: int, source: str) -> None:
         fd = open_below(self._root, source)
@@ -192,14 +219,18 @@ def _directory(place: str, pin_id: str) -> str:
     return f"{place}/{pin_id}"
 
 
-def _below(place: str, pin_id: str, name: str) -> tuple[str, str]:
-    """Return a directory that others do not write, and the path of what is kept below it."""
+def _below(place: str, pin_id: str) -> tuple[str, str]:
+    """Return a directory that others do not write, and the path of a pin's own below it."""
     above, names = places.split(_directory(place, pin_id))
-    return above, "/".join((*names, name))
+    return above, "/".join(names)
 
 
-def _opened(place: str, pin_id: str, name: str) -> int:
-    return open_below(*_below(place, pin_id, name))
+def _opened(folder: Folder, index: int) -> tuple[int, bool] | None:
+    """Return a descriptor of what is kept in a directory, and whether it is a copy; or nothing."""
+    for name, copied in ((f"{index}{_COPY}", True), (str(index), False)):
+        with contextlib.suppress(*_ABSENT):
+            return os.open(name, READ, dir_fd=folder.fd), copied
+    return None
 
 
 def _name(place: str, pin_id: str, index: int) -> str:

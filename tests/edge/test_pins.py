@@ -13,6 +13,7 @@ import pytest
 
 from ckptsyncd.core.facts import Listing, Piece
 from ckptsyncd.edge.disk import RealDisk
+from ckptsyncd.edge.folders import MOST_FOLDERS
 from tests.edge.world import as_nobody, disk_at, listing, needs_root, unchecked
 
 MODEL = "checkpoint-1/model.pt"
@@ -48,6 +49,36 @@ def test_pinned_files_survive_the_trainers_rmtree(root: Path) -> None:
     shutil.rmtree(root)
     assert content(disk, "p1", files) == b"weights"
     assert disk.look_again("p1", files) == ""
+
+
+def test_pins_that_somebody_removed_are_made_again(root: Path) -> None:
+    """What is kept open of a pin's directory is not believed: a removed pin is gone, then anew."""
+    disk = disk_at(root)
+    files = listing(disk, "checkpoint-1")
+    assert disk.pin("p1", files) == (files, "")
+    assert content(disk, "p1", files) == b"weights"
+    (place,) = (root.parent / ".ckptsyncd/pins").iterdir()
+    shutil.rmtree(place)
+    with pytest.raises(FileNotFoundError):
+        content(disk, "p1", files)
+    assert disk.pin("p1", files) == (files, "")
+    assert len(list((place / "p1").iterdir())) == 2
+    assert content(disk, "p1", files) == b"weights"
+
+
+def test_nothing_stays_open_of_what_was_let_go_of(root: Path) -> None:
+    """Pinning, opening and unpinning leave no descriptor behind, with many pins few at a time."""
+    disk = disk_at(root)
+    files = listing(disk, "checkpoint-1")
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    for number in range(3 * MOST_FOLDERS):
+        assert disk.pin(f"p{number}", files) == (files, "")
+        assert content(disk, f"p{number}", files) == b"weights"
+    assert len(os.listdir("/proc/self/fd")) - before <= MOST_FOLDERS  # noqa: PTH208
+    assert content(disk, "p0", files) == b"weights"
+    for number in range(3 * MOST_FOLDERS):
+        disk.unpin(f"p{number}")
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
 def test_links_lie_beside_the_root_with_their_mode(root: Path) -> None:
