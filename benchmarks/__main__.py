@@ -122,7 +122,7 @@ class Choice:
 
     def wants(self, peer: Peer, server: Server) -> bool:
         """Tell whether a peer is measured."""
-        if peer.cloud != server.cloud:
+        if peer.cloud != server.cloud or (peer.needs_no_key and server.checks_signatures):
             return False
         if self.quick:
             return peer.name == QUICK_PEER

@@ -1,7 +1,8 @@
 """Real servers and emulators as targets: what each speaks, and where an object is seen there.
 
 They cost far more than an uploader does, so only the uploader's CPU time is told by them. Each is
-started anew for every case, since some keep everything in memory.
+started anew for every case, since some keep everything in memory. What they need is imported when
+they are: the most memory that a peer ever had is never told as less than this process has.
 """
 
 from __future__ import annotations
@@ -13,11 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-import boto3
-from azure.storage.blob import PublicAccess
-
 from benchmarks.server import BUCKET, S3, Cloud, NotBuiltError, Target, sink
-from tests import emulators, servers
 
 #: Only records are kept in memory: each round has names of its own.
 SMALL_ONLY = ("-s", "20000")
@@ -59,6 +56,10 @@ def fresh(work: Path, program: str | None) -> Iterator[tuple[Path, str]]:
 @contextmanager
 def seaweedfs(work: Path, name: str) -> Iterator[Target]:
     """Run SeaweedFS; objects are looked for by addresses that are signed."""
+    import boto3  # noqa: PLC0415 - see above
+
+    from tests import servers  # noqa: PLC0415
+
     with (
         fresh(work, servers.command("weed")) as (folder, program),
         servers.seaweedfs(program, folder) as server,
@@ -84,6 +85,8 @@ def seaweedfs(work: Path, name: str) -> Iterator[Target]:
 @contextmanager
 def fake_gcs(work: Path, name: str) -> Iterator[Target]:
     """Run fake-gcs-server: it has no parallel parts, and compares no checksum that it is told."""
+    from tests import emulators  # noqa: PLC0415 - see above
+
     with (
         fresh(work, emulators.fake_gcs_program()) as (folder, program),
         emulators.fake_gcs(program, folder) as server,
@@ -94,6 +97,10 @@ def fake_gcs(work: Path, name: str) -> Iterator[Target]:
 @contextmanager
 def azurite(work: Path, name: str) -> Iterator[Target]:
     """Run Azurite: it checks MD5, and knows no CRC64."""
+    from azure.storage.blob import PublicAccess  # noqa: PLC0415 - see above
+
+    from tests import emulators, servers  # noqa: PLC0415
+
     with (
         fresh(work, servers.command("azurite")) as (folder, program),
         emulators.azurite(program, folder) as server,
@@ -118,6 +125,7 @@ class Server:
     cases: tuple[str, ...]
     run: Callable[[Path, str], AbstractContextManager[Target]]
     cloud: str = "s3"
+    checks_signatures: bool = False
 
 
 def https(work: Path, name: str) -> AbstractContextManager[Target]:
@@ -139,7 +147,7 @@ SERVERS = (
     Server("https", ("4g", "1g", "m16", "k64", "hf"), https),
     Server("http", ("4g", "1g", "m16", "k64"), http),
     Server("https, 30 ms an answer, 90 MB/s a connection", ("1g", "k64"), far),
-    Server("SeaweedFS", SMALL_CASES, seaweedfs),
+    Server("SeaweedFS", SMALL_CASES, seaweedfs, checks_signatures=True),
     Server("fake-gcs-server", SMALL_CASES, fake_gcs, "gcs"),
     Server("Azurite", SMALL_CASES, azurite, "azure"),
 )

@@ -31,6 +31,11 @@ class Peer:
     cloud: str = "s3"
 
     @property
+    def needs_no_key(self) -> bool:
+        """Whether it signs nothing."""
+        return "raw" in self.name
+
+    @property
     def is_here(self) -> bool:
         """Whether it is installed."""
         return (
