@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 import socket
 import socketserver
+import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BufferedReader as Reader
 
@@ -37,7 +39,7 @@ class Rule:
 
     ``hold``: the request waits, unsent, until ``release`` (or for ever). ``swallow``: it is sent,
     the store acts, and the answer is lost. ``refuse``: the connection is cut before it is sent.
-    ``half``: half of the answer arrives.
+    ``half``: half of the answer arrives. ``reset``: it is sent, and the connection is reset.
     ``answer``: this answer is given in the store's stead. ``flip``: one bit in the middle of the
     body is sent on wrong. ``reached`` is set at the first match, ``taken_at`` are the times of all
     (monotonic seconds). ``headers`` must be found in the request's head, where it is given.
@@ -78,11 +80,14 @@ class Proxy:
         self._free_at = 0.0
         #: Asked about each request that no rule takes: what happens to it, if anything.
         self.weather: Callable[[], Rule | None] = lambda: None
+        #: With it the proxy speaks TLS to those that connect from now on.
+        self.tls: ssl.SSLContext | None = None
+        self.clients: set[socket.socket] = set()
         proxy = self
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                serve(proxy, self.request)
+                proxy.welcome(self.request)
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
@@ -96,6 +101,29 @@ class Proxy:
     def endpoint(self) -> str:
         """The URL of the proxy."""
         return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def welcome(self, client: socket.socket) -> None:
+        """Serve one client; with TLS where there is a certificate."""
+        if self.tls is not None:
+            try:
+                client = self.tls.wrap_socket(client, server_side=True)
+            except OSError:
+                return  # it does not like the certificate
+        with self.lock:
+            self.clients.add(client)
+        try:
+            serve(self, client)
+        finally:
+            with self.lock:
+                self.clients.discard(client)
+            client.close()
+
+    def cut(self) -> None:
+        """End every connection that there is."""
+        with self.lock:
+            for client in self.clients:
+                with suppress(OSError):
+                    client.shutdown(socket.SHUT_RDWR)
 
     def rule(
         self,
@@ -230,7 +258,9 @@ def _answer(client: socket.socket, answers: Reader, method: str, what: str) -> b
     elif has_body and head.length is not None:
         pieces.append(answers.read(head.length))
     whole = b"".join(pieces)
-    if what in ("swallow", "half"):
+    if what == "reset":
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    if what in ("swallow", "half", "reset"):
         client.sendall(whole[: len(whole) // 2] if what == "half" else b"")
         return False
     client.sendall(whole)

@@ -13,7 +13,7 @@ from ckptsyncd.core.messages import Polled, Touched
 from ckptsyncd.edge.watcher import Hint, Watcher
 
 
-class Fed(INotify):  # type: ignore[misc] - it has no types
+class Fed(INotify):  # type: ignore[misc]  # it has no types
     """An inotify instance that says what it is fed, once, before what the kernel says."""
 
     fed = b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -43,6 +43,7 @@ class Storm:
     random: Random
     share: float
     most_delay_seconds: float = 2.0
+    ways: Mapping[str, int] = field(default_factory=lambda: WAYS)
     on: bool = True
     did: dict[str, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -52,7 +53,7 @@ class Storm:
         with self.lock:
             if not self.on or self.random.random() >= self.share:
                 return None
-            (way,) = self.random.choices(list(WAYS), list(WAYS.values()))
+            (way,) = self.random.choices(list(self.ways), list(self.ways.values()))
             delay = self.random.random() * self.most_delay_seconds
             self.did[way] = self.did.get(way, 0) + 1
         if way == "delay":

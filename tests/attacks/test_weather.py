@@ -42,19 +42,22 @@ def resident_mib(daemon: Program) -> float:
 
 
 @contextmanager
-def trainer(root: Path, keep: int) -> Iterator[list[str]]:
+def trainer(
+    root: Path, keep: int, pause_seconds: float = 0.5, first: int = 0
+) -> Iterator[list[str]]:
     """Save again and again, rotating as trainers do; yields the names in their order."""
     names: list[str] = []
     stop = threading.Event()
 
     def train() -> None:
         while not stop.is_set():
-            name = f"model-{len(names):05d}.pt"
-            by_rename(root / name, 6 * MIB, len(names))
+            number = first + len(names)
+            name = f"model-{number:05d}.pt"
+            by_rename(root / name, 6 * MIB, number)
             names.append(name)
             for old in names[:-keep]:
                 (root / old).unlink(missing_ok=True)
-            stop.wait(0.5)
+            stop.wait(pause_seconds)
 
     thread = threading.Thread(target=train, daemon=True)
     thread.start()
