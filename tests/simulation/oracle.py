@@ -102,14 +102,31 @@ class Oracle:
         self._claimed(manifest)
 
     def _not_again(self, manifest: Manifest) -> None:
-        """Judge that nobody began to send a save again, unchanged, after it was told to be safe."""
+        """Judge that nobody began to send a save again, unchanged, after it was told to be safe.
+
+        Where another save of that name was committed in between, this one is new again: somebody
+        touched the file, or put another there, and then brought back the old one with its times.
+        """
         files = self.contents(manifest)
         claimed = self.written.get(names.claim_key(manifest.checkpoint, manifest.edition), 0)
         for key, other in self.manifests.items():
             is_same = (other.checkpoint, other.save_id) == (manifest.checkpoint, manifest.save_id)
-            if is_same and self.told.get(key, claimed) < claimed:
+            if (
+                is_same
+                and self.told.get(key, claimed) < claimed
+                and not self._between(other, manifest)
+            ):
                 text = f"{manifest.checkpoint}@{manifest.edition} is {other.edition} once more"
                 check(self.contents(other) != files, text)
+
+    def _between(self, other: Manifest, manifest: Manifest) -> bool:
+        """Return whether a save other than these was committed between the two editions."""
+        return any(
+            one.checkpoint == manifest.checkpoint
+            and one.save_id != manifest.save_id
+            and other.edition < one.edition < manifest.edition
+            for one in self.manifests.values()
+        )
 
     def restorable(self, manifest: Manifest) -> None:
         """Judge that a manifest restores to what really was on a disk, all at one moment."""
