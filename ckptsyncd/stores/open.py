@@ -108,7 +108,7 @@ def open_store(
 
 #: What each SDK is called, the extra that brings it, and the packages that are it.
 _SDKS = {
-    "s3": ("boto3", "s3", ("boto3", "botocore")),
+    "s3": ("boto3", "s3", ("botocore",)),
     "gs": ("google-cloud-storage", "gcs", ("google", "requests")),
     "az": ("azure-storage-blob", "azure", ("azure", "requests")),
 }

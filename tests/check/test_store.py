@@ -150,10 +150,10 @@ def test_a_process_that_gives_no_good_credentials(
 
 
 def test_a_missing_sdk(root: Path, tmp_path: Path) -> None:
-    """Without boto3 the line says how to install it, and the code is that of settings."""
-    hidden = tmp_path / "hidden" / "boto3"
+    """Without the SDK the line says how to install it, and the code is that of settings."""
+    hidden = tmp_path / "hidden" / "botocore"
     hidden.mkdir(parents=True)
-    (hidden / "__init__.py").write_text("raise ModuleNotFoundError(name='boto3')\n")
+    (hidden / "__init__.py").write_text("raise ModuleNotFoundError(name='botocore')\n")
     found = check(root, "s3://bucket/run", env={"PYTHONPATH": str(hidden.parent)})
     assert (found.code, found.level("store")) == (2, "fail")
     assert "pip install 'ckptsyncd[s3]'" in found.text("store")

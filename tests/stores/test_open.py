@@ -94,7 +94,7 @@ def test_a_file_url_opens_a_volume_and_touches_nothing(tmp_path: Path) -> None:
 
 
 def test_no_sdk_is_loaded_before_it_is_used(tmp_path: Path) -> None:
-    """A daemon that stores on a volume never loads boto3, and neither does a wrong URL."""
+    """A daemon that stores on a volume never loads an SDK, and neither does a wrong URL."""
     program = (
         "import sys\n"
         "from ckptsyncd.stores.open import open_store\n"
@@ -109,10 +109,10 @@ def test_no_sdk_is_loaded_before_it_is_used(tmp_path: Path) -> None:
 
 
 def test_a_missing_sdk_is_a_matter_of_installing_it(tmp_path: Path) -> None:
-    """Where boto3 cannot be imported, the error says what to install."""
+    """Where what boto3 stands on cannot be imported, the error says what to install."""
     program = (
         "import sys\n"
-        "sys.modules['boto3'] = None\n"
+        "sys.modules['botocore'] = None\n"
         "from ckptsyncd.errors import UsageError\n"
         "from ckptsyncd.stores.open import open_store\n"
         "try:\n"

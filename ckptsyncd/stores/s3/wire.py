@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
 import botocore.session
 from awscrt.exceptions import AwsCrtError
 from botocore.config import Config
@@ -28,6 +27,7 @@ from ckptsyncd.stores.s3.express import Express
 from ckptsyncd.stores.s3.faults import UNREADABLE, classify
 from ckptsyncd.stores.s3.identity import identity_of
 from ckptsyncd.stores.s3.lines import Lines, Place, connected
+from ckptsyncd.stores.s3.models import LeanFiles
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.sending import SentBody
 
@@ -60,12 +60,10 @@ class Wire:
         self._clients: dict[bool, Any] = {}
         self.clock = ServerClock()
         self._lock = threading.Lock()
-        core = botocore.session.Session()
+        self._session = core = botocore.session.Session(profile=options.profile)
         self._identity = identity_of(core, options.profile)
         try:
-            self._session = boto3.session.Session(
-                botocore_session=core, profile_name=options.profile
-            )
+            core.get_component("data_loader").file_loader = LeanFiles()
             self._express = Express(self._frozen, lambda place: lines_to(place, core, options))
             self.endpoint = str(self._client(signed=False).meta.endpoint_url)
         except ProfileNotFound as error:
@@ -180,10 +178,12 @@ class Wire:
 
     def _make(self, *, signed: bool) -> Any:
         options = self._options
-        client = self._session.client(
+        client = self._session.create_client(
             "s3",
             endpoint_url=options.endpoint_url,
-            region_name=options.region or self._session.region_name or "us-east-1",
+            region_name=options.region
+            or self._session.get_config_variable("region")
+            or "us-east-1",
             config=Config(
                 connect_timeout=options.connect_timeout_seconds,
                 read_timeout=options.read_timeout_seconds,
