@@ -15,7 +15,9 @@ from ckptsyncd.core.ports import Body, Disk, OnDisk
 #: So much may be saved up while nobody reads: a short burst, small against the 5 s over which the
 #: cap is promised (guessed).
 BURST_SECONDS = 0.1
-#: A capped read takes no more at once, so that several hands share evenly.
+#: A capped read takes so much at once: what the cap lets through in 5 ms, so that several hands
+#: share evenly, and not less than is worth a system call of its own.
+BLOCK_SECONDS = 0.005
 BLOCK_BYTES = 64 * 1024
 
 
@@ -34,6 +36,13 @@ class Pace:
     def is_capped(self) -> bool:
         """Whether there is a cap at the moment."""
         return self._rate is not None
+
+    def share(self, most_bytes: int) -> int:
+        """Return how much of what is wanted may be read at once."""
+        rate = self._rate
+        if rate is None:
+            return most_bytes
+        return min(most_bytes, max(BLOCK_BYTES, int(rate * BLOCK_SECONDS)))
 
     def set(self, bytes_per_second: int | None) -> None:
         """Take another cap, or none."""
@@ -71,9 +80,7 @@ class PacedBody:
 
     def read(self, most_bytes: int) -> bytes | bytearray | memoryview:
         """Return the next bytes once the pace allows them."""
-        if not self._pace.is_capped:
-            return self._body.read(most_bytes)
-        block = self._body.read(min(most_bytes, BLOCK_BYTES))
+        block = self._body.read(self._pace.share(most_bytes))
         self._pace.take(len(block))
         return block
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ckptsyncd.edge.clock import ticks
-from ckptsyncd.edge.pace import BURST_SECONDS, Pace, PacedBody
+from ckptsyncd.edge.pace import BLOCK_BYTES, BURST_SECONDS, Pace, PacedBody
 from ckptsyncd.stores.memory import BytesBody
 
 
@@ -62,3 +62,16 @@ def test_a_paced_body_gives_the_same_bytes() -> None:
         read += block
     assert read == data
     assert body.crc64nvme() == BytesBody(data).crc64nvme()
+
+
+def test_a_capped_read_is_small_against_the_cap() -> None:
+    """A wide cap is read up to in large blocks, a narrow one in small ones, none as it comes."""
+    pace = Pace(ticks)
+    assert pace.share(1 << 20) == 1 << 20
+    pace.set(100_000_000)
+    assert pace.share(1 << 20) == 500_000
+    assert pace.share(1000) == 1000
+    pace.set(1_000_000)
+    assert pace.share(1 << 20) == BLOCK_BYTES
+    pace.set(10**10)
+    assert pace.share(1 << 20) == 1 << 20
