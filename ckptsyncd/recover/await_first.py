@@ -38,7 +38,7 @@ def catalog_when_ready(
             # Something moves: whoever uploads is followed closely, and not by a fixed timer.
             progress.said(f"waiting: {text}")
             looks, told = 0, text
-        pace.pause(min(left, pause_seconds(looks, pace.draw())))
+        pace.wait(min(left, pause_seconds(looks, pace.draw())))
         looks += 1
 
 

@@ -16,13 +16,16 @@ from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.ports import Store
 from ckptsyncd.core.records import names
 from ckptsyncd.core.records.manifest import MAX_MANIFEST_BYTES, Manifest, decode
-from ckptsyncd.errors import Missing, Never, PathRefused
+from ckptsyncd.errors import Again, Missing, Never, PathRefused
 from ckptsyncd.recover.crew import each
 from ckptsyncd.recover.patience import Pace, patiently
 
 #: Manifests read at the same time: they are small, so the way to the store is what takes time
 #: (guessed), but each may be large and is held while it is parsed.
 READERS = 4
+#: With more manifests than these that the store does not give it is the store that fails (guessed:
+#: each takes as long as bounded retries do).
+MOST_KEPT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,14 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
+class _Kept:
+    """A manifest that the store has, and did not give after bounded retries."""
+
+    key: str
+    error: Again
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
     """The committed editions of one series, newest first; never empty."""
 
@@ -103,13 +114,14 @@ class Catalog:
 def read_catalog(store: Store, pace: Pace) -> Catalog:
     """Read every manifest below the store's prefix.
 
-    Raises StoreError where the store does not answer after bounded retries.
+    Raises StoreError where the store does not answer after bounded retries. One that gives other
+    manifests and not this one has a broken one.
     """
     stop = threading.Event()
     patient = replace(pace, stop=stop)
     pruned = patiently(lambda: [_pruned(fact.key) for fact in store.list(names.TOMBSTONES)], pace)
     found = patiently(lambda: list(_listed(store)), pace)
-    rows = list(each(found, lambda fact: _outline(store, fact, patient), READERS, stop))
+    rows = list(_given(each(found, lambda fact: _outline(store, fact, patient), READERS, stop)))
     entries = [row for row in rows if isinstance(row, Entry)]
     there = {fact.key for fact in found}
     gone = [row for row in pruned if row is not None and row.key not in there]
@@ -141,7 +153,21 @@ def _listed(store: Store) -> Iterator[ObjectFact]:
             yield fact
 
 
-def _outline(store: Store, fact: ObjectFact, pace: Pace) -> Entry | Broken | None:
+def _given(rows: Iterator[Entry | Broken | _Kept | None]) -> Iterator[Entry | Broken | None]:
+    """Yield what was read; raise for what was not, unless most others are read."""
+    read = kept = 0
+    for row in rows:
+        if isinstance(row, _Kept):
+            kept += 1
+            if not read or kept > MOST_KEPT:
+                raise row.error
+            yield _broken(row.key, f"the store answers, and does not give it: {row.error}")
+        else:
+            read += isinstance(row, Entry)
+            yield row
+
+
+def _outline(store: Store, fact: ObjectFact, pace: Pace) -> Entry | Broken | _Kept | None:
     """Return a manifest in short, why it cannot be used, or ``None``: gone since it was listed."""
     if fact.size > MAX_MANIFEST_BYTES:
         return _broken(fact.key, f"it has {fact.size} bytes, at most {MAX_MANIFEST_BYTES} are read")
@@ -152,6 +178,8 @@ def _outline(store: Store, fact: ObjectFact, pace: Pace) -> Entry | Broken | Non
         return replace(_broken(fact.key, str(error)), refused=True)
     except Never as error:
         return _broken(fact.key, str(error))
+    except Again as error:
+        return _Kept(fact.key, error)
     except Missing:
         return None
 

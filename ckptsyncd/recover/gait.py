@@ -32,4 +32,4 @@ class Gait:
         if self.dry:
             return
         patiently(do, self.pace)
-        self.pace.pause(1.0 / self.per_second)
+        self.pace.wait(1.0 / self.per_second)

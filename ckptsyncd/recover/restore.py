@@ -1,8 +1,8 @@
 """A checkpoint from the store into a directory: the newest that is whole, or the one asked for.
 
-Nothing lies under its name before all of it is there and checked. What is broken is told and passed
-over for the next older one; what the store does not answer is never taken for broken. A restore
-that was killed goes on where it was.
+Nothing lies under its name before all of it is there and checked. What is broken, or is not given
+by a store that answers otherwise, is told and passed over for the next older one; a silent store is
+never taken for a broken one. A restore that was killed goes on where it was.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ckptsyncd.core.records.documents import Restorations, Restored
 from ckptsyncd.core.records.manifest import Manifest
 from ckptsyncd.core.words import count_words, size_words
 from ckptsyncd.errors import (
+    Again,
     CkptsyncdError,
     Missing,
     Never,
@@ -59,7 +60,8 @@ def restore(
     does not answer after bounded retries), PathRefused (a name would leave the target),
     PolicyRefused (other content has its name), AlreadyRunning, and CkptsyncdError for our own disk.
     """
-    task = _Restore(store, target, request, progress or Silence(), pace or Pace())
+    progress = progress or Silence()
+    task = _Restore(store, target, request, progress, (pace or Pace()).telling(progress.said))
     with told(f"restore into {str(target)!r}"):
         return task.run()
 
@@ -90,6 +92,7 @@ class _Restore:
         self._request = request
         self._progress = progress
         self._pace = pace
+        self._kept: Again | None = None
 
     def run(self) -> RestoreResult:
         """Do it."""
@@ -119,7 +122,7 @@ class _Restore:
                 return replace(outcome, skipped=tuple(skipped))
             self._progress.said(f"{outcome.title} is passed over: {outcome.reason}")
             skipped.append(outcome)
-        raise _nothing_left(skipped)
+        raise _nothing_left(skipped, self._kept)
 
     def _try(self, catalog: Catalog, entry: Entry, ours: Path | None) -> RestoreResult | Skipped:
         way = self._way(entry, folds_of(ours) if ours else Folds())
@@ -186,7 +189,9 @@ class _Restore:
         """Fetch, build, place, point, record, clean: each durable before the next."""
         wait = Staging(ours, way.entry.save_id)
         try:
-            fetched = self._fetched(way.needed, wait)
+            fetched = self._fetched(way, wait)
+            if isinstance(fetched, Skipped):
+                return fetched
             if fetched.fault:
                 wait.remove()
                 return self._skipped(way.entry, fetched.fault)
@@ -207,9 +212,20 @@ class _Restore:
             pointers=made,
         )
 
-    def _fetched(self, needed: Plan, wait: Staging) -> Fetched:
-        check_room(self._root, needed.files, wait)
-        fetched = fetch(self._store, needed.files, wait, self._request, self._progress, self._pace)
+    def _fetched(self, way: _Way, wait: Staging) -> Fetched | Skipped:
+        """Fetch; an edition that the store does not give although it answers is passed over.
+
+        What came of it stays: it may be given another time.
+        """
+        files = way.needed.files
+        check_room(self._root, files, wait)
+        try:
+            fetched = fetch(self._store, files, wait, self._request, self._progress, self._pace)
+        except Again as error:
+            read_manifest(self._store, way.entry.key, self._pace)  # raises where all is silent
+            self._kept = self._kept or error
+            reason = f"the store answers, and does not give all of it: {error}"
+            return Skipped(way.entry.title, reason)
         self._progress.reached("fetched")
         return fetched
 
@@ -283,8 +299,12 @@ def lineage_after(catalog: Catalog, entry: Entry) -> int:
     return min(highest + 1, _MAX_LINEAGE)
 
 
-def _nothing_left(skipped: list[Skipped]) -> CkptsyncdError:
+def _nothing_left(skipped: list[Skipped], kept: Again | None) -> CkptsyncdError:
+    """Return the error of a restore without a checkpoint; ``kept``: one may be given later."""
     reasons = "; ".join(f"{skip.title}: {skip.reason}" for skip in skipped[:10])
+    if kept is not None:
+        hint = "look at the store itself, and try again; what came is kept"
+        return Again(f"no checkpoint that fits was given: {reasons}", hint=hint)
     if skipped and all(skip.refused for skip in skipped):
         return PathRefused(f"every checkpoint that fits is refused: {reasons}")
     return NothingVerifies(f"no checkpoint that fits is whole: {reasons}")

@@ -19,7 +19,7 @@ from ckptsyncd.core.records import names
 from ckptsyncd.core.records.documents import Verification as Record
 from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.core.words import count_words
-from ckptsyncd.errors import Missing, Never, NoCheckpoint, PathRefused, UsageError
+from ckptsyncd.errors import Again, Missing, Never, NoCheckpoint, PathRefused, UsageError
 from ckptsyncd.recover.catalog import Broken, Catalog, Entry, read_catalog, read_manifest
 from ckptsyncd.recover.choose import fitting
 from ckptsyncd.recover.crew import each
@@ -105,13 +105,16 @@ def verify(
     """Compare the store with its manifests.
 
     Raises NoCheckpoint where there is none, UsageError where the name fits none, StoreError where
-    the store does not answer after bounded retries: that is never counted as broken.
+    the store does not answer after bounded retries: that is never counted as broken. Where it
+    answers, gave other bytes, and does not give those of a file, that file is broken.
     """
-    progress, pace = progress or Silence(), pace or Pace()
+    progress = progress or Silence()
+    pace = (pace or Pace()).telling(progress.said)
     catalog = read_catalog(store, pace)
     entries, broken = _meant(catalog, request.checkpoint)
     judge = Judge(store, request, progress, pace)
     results = tuple(chain(map(judge.unreadable, broken), map(judge.result, entries)))
+    judge.end()
     left = unnamed(store, catalog, pace) if request.checkpoint is None else None
     return Verification(request.level, results, left)
 
@@ -161,6 +164,8 @@ class Judge:
         self._pace = pace
         self._checkpoint = ""
         self._sound: set[tuple[str, int, int]] = set()
+        self._kept: list[Again] = []
+        self._heard = False
 
     def unreadable(self, broken: Broken) -> Verified:
         """Return the verdict on a manifest that cannot be read."""
@@ -206,12 +211,20 @@ class Judge:
             self._progress.said(f"reading {count_words(count, 'file')} of {title}")
             self._progress.began(count, sum(sample.gap.length for sample in samples), 0)
         stop = threading.Event()
-        reader = Reader(self._store, replace(self._pace, stop=stop), self._progress.moved)
+        pace = replace(self._pace, stop=stop)
+        reader = Reader(self._store, pace, self._moved)
+        faults: dict[str, Fault] = {}
+        before = len(self._kept)
 
         def read(job: tuple[int, Gap]) -> tuple[int, Span | Fault]:
-            return job[0], reader.read(samples[job[0]].stored, job[1], _ignored)
+            stored = samples[job[0]].stored
+            if known := faults.get(stored.path):
+                return job[0], known
+            try:
+                return job[0], reader.read(stored, job[1], _ignored)
+            except Again as error:
+                return job[0], self._not_given(stored, error, pace)
 
-        faults: dict[str, Fault] = {}
         spans: list[list[Span]] = [[] for _ in samples]
         for number, found in each(self._jobs(samples), read, self._request.workers, stop):
             if isinstance(found, Fault):
@@ -222,7 +235,25 @@ class Judge:
             path = sample.stored.path
             if path not in faults and not sample.matches(found_spans):
                 faults[path] = Fault(path, OTHER_CONTENT)
+        if before and len(self._kept) > before:
+            self.end()
         return list(faults.values())
+
+    def end(self) -> None:
+        """Raise what the store answered if it gave nothing at all: then it is no file's fault."""
+        if self._kept and not self._heard:
+            raise self._kept[0]
+
+    def _moved(self, length: int) -> None:
+        self._heard = True
+        self._progress.moved(length)
+
+    def _not_given(self, stored: StoredFile, error: Again, pace: Pace) -> Fault:
+        """Return what is wrong with a file that is not given; raises where the store is silent."""
+        fault = fault_of(self._store, stored, pace)
+        self._kept.append(error)
+        reason = f"the store answers, and does not give all of it: {error}"
+        return fault or Fault(stored.path, reason)
 
     def _jobs(self, samples: Sequence[Sample]) -> Iterator[tuple[int, Gap]]:
         """Yield the ranges to read, each with the number of its sample."""

@@ -11,7 +11,8 @@ from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.records import names
 from ckptsyncd.core.records.manifest import StoredFile
-from ckptsyncd.errors import NoCheckpoint, Refused, UsageError
+from ckptsyncd.errors import Again, NoCheckpoint, Refused, UsageError
+from ckptsyncd.recover.request import Silence
 from ckptsyncd.recover.sampling import by_chance
 from ckptsyncd.recover.verify import Level, VerifyRequest, verify
 from ckptsyncd.stores.faulty import Fault, FaultyStore
@@ -25,6 +26,18 @@ class Silent(MemoryStore):
     def stat(self, key: str) -> ObjectFact:
         """Return the fact without the checksum."""
         return replace(super().stat(key), crc64nvme=None)
+
+
+class Told(Silence):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.lines: list[str] = []
+
+    def said(self, text: str) -> None:
+        """Keep a line."""
+        self.lines.append(text)
 
 
 def two(store: MemoryStore, tmp_path: Path) -> None:
@@ -160,3 +173,38 @@ def test_a_piece_that_changed_is_found_by_its_own_checksum(tmp_path: Path) -> No
         for seed in range(20)
     }
     assert codes == {0, 4}
+
+
+def test_a_file_that_the_store_does_not_give(tmp_path: Path) -> None:
+    """A store that answers, and never gives one file, has a broken one: the other is whole."""
+    store = MemoryStore()
+    two(store, tmp_path)
+    progress = Told()
+
+    def weather(verb: str, key: str) -> Fault | None:
+        sick = verb == "read_range" and key == "run/checkpoint-20/model.safetensors"
+        return Fault(Again("500", wait_seconds=0.001)) if sick else None
+
+    request = VerifyRequest(level="full")
+    found = verify(FaultyStore(store, weather), request, progress, bench.pace())
+    assert found.exit_code == 1
+    faults = {result.title: result.faults for result in found.results}
+    assert not faults["run/checkpoint-10@1"]
+    (fault,) = faults["run/checkpoint-20@1"]
+    assert "does not give all of it: 500" in fault.reason
+    assert any("it is asked again in" in line for line in progress.lines), "who waits is told"
+
+
+def test_a_store_that_gives_no_file_at_all(tmp_path: Path) -> None:
+    """Where not one byte of any file comes it is the store that fails: none is called broken."""
+    store = MemoryStore()
+    two(store, tmp_path)
+    asked: list[str] = []
+
+    def weather(verb: str, key: str) -> Fault | None:
+        asked.append(key)
+        return Fault(Again("500")) if verb == "read_range" else None
+
+    with pytest.raises(Again, match="500"):
+        verify(FaultyStore(store, weather), VerifyRequest(level="full"), pace=bench.pace())
+    assert len(asked) < 120, "attempts are bounded"

@@ -177,6 +177,61 @@ def test_silence_is_not_broken(tmp_path: Path, verb: str, error: StoreError) -> 
     assert not (tmp_path / "here" / "run").exists()
 
 
+def test_an_object_that_is_not_given(tmp_path: Path) -> None:
+    """A store that answers, and never gives one file: the older checkpoint, and why, in bounds."""
+    store, older, newer = two(tmp_path)
+    calls: list[str] = []
+
+    def weather(verb: str, key: str) -> Fault | None:
+        calls.append(key)
+        is_sick = verb == "read_range" and key == f"{newer}/model.safetensors"
+        return Fault(Again("InternalError (500)")) if is_sick else None
+
+    request = RestoreRequest(workers=1)
+    result = restore(FaultyStore(store, weather), tmp_path / "here", request, pace=bench.pace())
+    assert result.placed == (older,)
+    (skipped,) = result.skipped
+    assert skipped.title == f"{newer}@1"
+    assert "does not give all of it: InternalError (500)" in skipped.reason
+    assert len(calls) < 60, "attempts are bounded"
+    assert not list((tmp_path / "here/.ckptsyncd").glob("*/*")), "what came of it is cleared away"
+
+
+def test_none_that_is_given_is_no_broken_store(tmp_path: Path) -> None:
+    """Where no checkpoint is given the code is the store's, and a later try goes on."""
+    store, _, newer = two(tmp_path)
+    sick = FaultyStore(
+        store, lambda v, k: Fault(Again("500")) if (v, k[-5:]) == ("read_range", "nsors") else None
+    )
+    with pytest.raises(Again, match=r"checkpoint-20@1.*checkpoint-10@1") as caught:
+        restore(sick, tmp_path / "here", RestoreRequest(), pace=bench.pace())
+    assert caught.value.exit_code == 5
+    result = restore(store, tmp_path / "here", RestoreRequest(), pace=bench.pace())
+    assert result.placed == (newer,)
+
+
+def test_a_manifest_that_is_not_given(tmp_path: Path) -> None:
+    """It hides nothing else; where no manifest is given it is the store that fails."""
+    store, older, newer = two(tmp_path)
+    asked: list[str] = []
+
+    def sick(*keys: str) -> FaultyStore:
+        def weather(verb: str, key: str) -> Fault | None:
+            asked.append(key)
+            return Fault(Again("500")) if verb == "get_small" and key in keys else None
+
+        return FaultyStore(store, weather)
+
+    first, second = names.manifest_key(newer, 1), names.manifest_key(older, 1)
+    result = restore(sick(first), tmp_path / "here", RestoreRequest(), pace=bench.pace())
+    assert result.placed == (older,)
+    assert "does not give it: 500" in result.skipped[0].reason
+    asked.clear()
+    with pytest.raises(Again):
+        restore(sick(first, second), tmp_path / "there too", RestoreRequest(), pace=bench.pace())
+    assert len(asked) < 60, "attempts are bounded"
+
+
 def test_bad_weather_is_sat_out(tmp_path: Path) -> None:
     """Errors that go away are tried again, also where the bytes break off in the middle."""
     store, _, newer = two(tmp_path)
