@@ -53,6 +53,10 @@ def obey(order: HandOrder, store: Store, disk: Source, seconds: Seconds) -> Answ
         changed = error.errno in (errno.ESTALE, errno.ENOENT)
         hint = "" if changed else "look at this machine's own disk"
         return Failed(order.errand, "changed" if changed else "local", str(error), hint=hint)
+    except Exception as error:  # noqa: BLE001 - a hand that ends owes its answer for ever
+        text = f"{type(order).__name__}: {type(error).__name__}: {error}"
+        hint = "nobody expected this of an SDK: please report it with its version"
+        return Failed(order.errand, "again", text, ambiguous=True, hint=hint)
 
 
 def _probe(order: orders.Probe, store: Store, *_: object) -> Answer:

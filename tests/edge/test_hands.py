@@ -7,7 +7,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from ckptsyncd.core.facts import Limits
-from ckptsyncd.core.messages import Answer, RecordRead
+from ckptsyncd.core.messages import Answer, Failed, RecordRead
 from ckptsyncd.core.orders import Errand, GetSmall
 from ckptsyncd.edge.clock import ticks
 from ckptsyncd.edge.disk import RealDisk
@@ -42,4 +42,30 @@ def test_one_that_is_stuck_does_not_keep_an_order_from_a_hand(tmp_path: Path) ->
     for number in range(20):
         hands.submit(GetSmall(Errand(f"more {number}"), "free"))
         answers.get(timeout=PATIENCE)
+    assert threading.active_count() == before + 1
+
+
+class Puzzling(MemoryStore):
+    """A store whose SDK raises what nobody expects."""
+
+    def get_small(self, key: str, most_bytes: int) -> tuple[bytes, str]:
+        """Raise where the key says so."""
+        if key == "puzzling":
+            raise KeyError(key)
+        return super().get_small(key, most_bytes)
+
+
+def test_a_hand_outlives_what_nobody_expected(tmp_path: Path) -> None:
+    """An error of no known kind is an answer too, to be tried again, and its hand does the next."""
+    answers: SimpleQueue[Answer] = SimpleQueue()
+    store = Puzzling(Limits(1, 10, 10, 100))
+    before = threading.active_count()
+    hands = Hands(1, store, RealDisk(tmp_path, check), answers.put, ticks)
+    hands.submit(GetSmall(Errand("one"), "puzzling"))
+    failed = answers.get(timeout=PATIENCE)
+    assert isinstance(failed, Failed)
+    assert (failed.errand.purpose, failed.kind, failed.ambiguous) == ("one", "again", True)
+    assert failed.text == "GetSmall: KeyError: 'puzzling'"
+    hands.submit(GetSmall(Errand("two"), "free"))
+    assert isinstance(answers.get(timeout=PATIENCE), RecordRead)
     assert threading.active_count() == before + 1
