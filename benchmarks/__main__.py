@@ -192,13 +192,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         work = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         work.mkdir(parents=True, exist_ok=True)
-        before = newest(options.to) if options.add else None
+
+        def keep(so_far: Results) -> Path:
+            """Write it, beside what others added meanwhile."""
+            before = newest(options.to) if options.add else None
+            return added(before, so_far).save(options.to)
+
         try:
-            results = measure(work, choice, lambda so_far: added(before, so_far).save(options.to))
+            results = measure(work, choice, keep)
         except NotBuiltError as error:
             say(f"nothing can be measured here: {error}")
             return 2
-    sys.stdout.write(f"{added(before, results).save(options.to)}\n")
+    sys.stdout.write(f"{keep(results)}\n")
     return 0
 
 

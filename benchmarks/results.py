@@ -147,6 +147,8 @@ def summary(results: Results) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for server, case in dict.fromkeys((row.server, row.case) for row in results.rows):
+        if not server.startswith("http"):  # a server of its own weight, not the sink
+            continue
         rows = results.of(server, case)
         ours = [row for row in rows if row.who == US]
         raw = [row for row in rows if "raw" in row.who]
