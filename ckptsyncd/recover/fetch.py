@@ -9,7 +9,7 @@ from functools import partial
 
 from ckptsyncd.core.ports import Store
 from ckptsyncd.core.records.manifest import StoredFile
-from ckptsyncd.recover.assembly import Assembly, write
+from ckptsyncd.recover.assembly import Assembly
 from ckptsyncd.recover.crew import each
 from ckptsyncd.recover.patience import Pace
 from ckptsyncd.recover.request import Progress, RestoreRequest
@@ -97,7 +97,7 @@ class _Fetcher:
 
     def _piece(self, assembly: Assembly, gap: Gap) -> Span | Fault:
         with assembly.opened() as handle:
-            return self._reader.read(assembly.stored, gap, partial(write, handle))
+            return self._reader.read(assembly.stored, gap, partial(assembly.put, handle))
 
     def _count(self, length: int) -> None:
         with self._lock:
