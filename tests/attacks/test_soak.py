@@ -1,4 +1,4 @@
-"""A week in little time: frameworks, restarts, notices and bad weather, and nothing that grows."""
+"""A week in little time: frameworks, restarts, notices, new keys, bad weather; nothing grows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from random import Random
 
 import pytest
 
-from tests.attacks.storm import Storm, storming
+from tests.attacks.storm import ANSWERS, Storm, storming
 from tests.attacks.test_weather import options, resident_mib
 from tests.process.conftest import Start
 from tests.process.program import Program, command, until
 from tests.process.saving import by_rename, in_place, trainer_checkpoint
+from tests.process.test_keys import keys
 from tests.process.test_kill import begun_uploads
-from tests.proxy import Proxy
-from tests.servers import S3Server
+from tests.proxy import Proxy, Rule
+from tests.servers import ACCESS_KEY, NEXT_ACCESS_KEY, S3Server
 
 #: By hand for longer: CKPTSYNCD_TEST_SOAK_DAYS=100.
 DAYS = int(os.environ.get("CKPTSYNCD_TEST_SOAK_DAYS", "7"))
@@ -89,26 +90,54 @@ def calm(daemon: Program, name: str, seconds: float = PATIENCE_SECONDS) -> None:
     )
 
 
-def day(number: int, root: Path, daemon: Program, notice: Path, storm: Storm) -> Evening:
-    """Let a day go by: it begins with a restart, has bad weather, and on some days a notice."""
-    if number:
-        if number % 2:
-            daemon.kill()
+@dataclass
+class Week:
+    """What the days of a week have in common."""
+
+    root: Path
+    daemon: Program
+    notice: Path
+    storm: Storm
+    proxy: Proxy
+    credentials: Path
+    refused: Rule | None = None
+
+    def day(self, number: int) -> Evening:
+        """Let a day go by: a restart, bad weather, and on some days a notice or other keys."""
+        if number:
+            self.begin_again(is_killed=number % 2 == 1)
+        logged, name = len(self.daemon.log), ""
+        self.storm.on = number % 3 != 0
+        for one in range(SAVES_A_DAY):
+            if number % 3 == 2 and one == 1:
+                self.rotate(ACCESS_KEY if number % 2 else NEXT_ACCESS_KEY)
+            name = save(self.root, number * SAVES_A_DAY + one + 1)
+            until(partial(is_seen, self.daemon, name), f"{name} is seen", PATIENCE_SECONDS)
+        if number % 3 == 1:
+            self.notice.write_text("20\n")
+            until(lambda: "daemon.drain" in self.daemon.log[logged:], "it drains")
+            self.notice.unlink()
+        self.storm.on = False
+        calm(self.daemon, name)
+        return evening(self.daemon, logged)
+
+    def begin_again(self, *, is_killed: bool) -> None:
+        """Start the daemon again after it was killed, or stopped."""
+        if is_killed:
+            self.daemon.kill()
         else:
-            assert daemon.stop(PATIENCE_SECONDS) in (0, 6)
-        daemon.start()
-    logged, name = len(daemon.log), ""
-    storm.on = number % 3 != 0
-    for one in range(SAVES_A_DAY):
-        name = save(root, number * SAVES_A_DAY + one + 1)
-        until(partial(is_seen, daemon, name), f"{name} is seen", PATIENCE_SECONDS)
-    if number % 3 == 1:
-        notice.write_text("20\n")
-        until(lambda: "daemon.drain" in daemon.log[logged:], "it drains")
-        notice.unlink()
-    storm.on = False
-    calm(daemon, name)
-    return evening(daemon, logged)
+            assert self.daemon.stop(PATIENCE_SECONDS) in (0, 6)
+        self.daemon.start()
+
+    def rotate(self, access_key: str) -> None:
+        """Let other keys stand in the file of credentials, and the old ones be refused."""
+        old = ACCESS_KEY if access_key == NEXT_ACCESS_KEY else NEXT_ACCESS_KEY
+        if self.refused is not None:
+            self.refused.times = 0
+        told = f"credential={old}/"
+        answer = ANSWERS["403"]
+        self.refused = self.proxy.rule("answer", "*", "", times=10**6, answer=answer, headers=told)
+        self.credentials.write_text(keys(access_key))
 
 
 def grown(evenings: Sequence[Evening], what: str) -> str:
@@ -127,14 +156,18 @@ def test_a_week_in_little_time(
     """Descriptors, threads, memory, ledger and the log of a day stay as they are; all is whole."""
     for folder in ("single", "renamed"):
         (root / folder).mkdir(parents=True)
-    notice = tmp_path / "notice"
+    notice, credentials = tmp_path / "notice", tmp_path / "credentials"
+    credentials.write_text(keys(ACCESS_KEY))
     more = ("--notice-file", str(notice), "--backlog", "newest", "--sweep-seconds", "2s")
-    daemon = program(root, prefix, *options(proxy), *more).start()
+    nothing = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    env = {**nothing, "AWS_SHARED_CREDENTIALS_FILE": str(credentials)}
+    daemon = program(root, prefix, *options(proxy), *more, env=env).start()
     with storming(proxy, Storm(Random(3), 0.1, 0.5)) as storm:
-        evenings = [day(number, root, daemon, notice, storm) for number in range(DAYS)]
+        week = Week(root, daemon, notice, storm, proxy, credentials)
+        evenings = [week.day(number) for number in range(DAYS)]
     for what in Evening.__dataclass_fields__:
         assert not grown(evenings, what), grown(evenings, what)
     assert daemon.stop(PATIENCE_SECONDS) == 0
     assert begun_uploads(s3_server, prefix) == []
-    to_read = options(proxy)[:3]
+    to_read = ("--s3-endpoint", s3_server.endpoint, "--s3-path-style")
     assert command("verify", prefix, "--level", "full", *to_read).returncode == 0
