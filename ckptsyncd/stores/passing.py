@@ -21,16 +21,18 @@ class Passing:
 
     It has a length and no ``read``, so that a client sends whole blocks under a known length.
     The first ``skipped_bytes`` are summed and not sent: the store has them already. ``fault`` keeps
-    what the body itself raised: a client would take it for the network's.
+    what the body itself raised: a client would take it for the network's. ``crc32c`` stays 0 where
+    ``sums_crc32c`` says that the store knows none.
     """
 
-    def __init__(self, body: Body, skipped_bytes: int = 0) -> None:
+    def __init__(self, body: Body, skipped_bytes: int = 0, *, sums_crc32c: bool = True) -> None:
         """Stand before the body's first byte."""
         self.fault: OSError | None = None
         self.crc64nvme = 0
         self.crc32c = 0
         self._body = body
         self._skipped_bytes = skipped_bytes
+        self._sums_crc32c = sums_crc32c
 
     def __len__(self) -> int:
         """Return how many bytes are sent: the content length."""
@@ -40,9 +42,10 @@ class Passing:
         """Yield the bytes from the start, and sum them."""
         self.crc64nvme = self.crc32c = 0
         skip = self._skipped_bytes
-        for block in self._blocks():
+        for block in self.blocks():
             self.crc64nvme = crc64nvme(block, self.crc64nvme)
-            self.crc32c = crc32c(block, self.crc32c)
+            if self._sums_crc32c:
+                self.crc32c = crc32c(block, self.crc32c)
             if skip < len(block):
                 yield memoryview(block)[skip:] if skip else block
             skip = max(skip - len(block), 0)
@@ -53,7 +56,8 @@ class Passing:
             pass
         return self
 
-    def _blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block]:
+        """Yield the body's bytes from its start, and sum nothing."""
         at = 0
         try:
             self._body.rewind()

@@ -78,7 +78,7 @@ class Blobs:
     def stage(self, name: str, block: str, body: Body, told: Declared) -> int:
         """Send one block declared like this; return the CRC64-NVME of what was sent."""
         asked = Asked("stage block", name, is_write=True, absent=Never)
-        passing = Passing(body)
+        passing = Passing(body, sums_crc32c=False)
         self._wire.ask(
             asked,
             lambda client: client.get_blob_client(name).stage_block(
@@ -247,7 +247,7 @@ def declared(check: str, body: Body) -> Declared:
         return _as_crc64(body.crc64nvme())
     if check == "md5":
         digest = hashlib.md5(usedforsecurity=False)
-        for block in Passing(body):
+        for block in Passing(body).blocks():
             digest.update(block)
         return {"transactional_content_md5": bytearray(digest.digest())}
     return {}
