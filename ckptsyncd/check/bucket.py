@@ -29,6 +29,11 @@ def lifecycle(situation: Situation, prefix: str, *, keeps_parts: bool) -> Findin
         return warn("lifecycle", text, hint)
     except StoreError as error:
         return warn("lifecycle", f"the bucket's rules cannot be read: {error}", advice(error))
+    if found is None:
+        text = (
+            "not told to who stores here; make sure that no rule of the account expires this prefix"
+        )
+        return ok("lifecycle", text)
     return judged(found, prefix, keeps_parts=keeps_parts)
 
 
@@ -48,8 +53,8 @@ def judged(rules: Sequence[BucketRule], prefix: str, *, keeps_parts: bool) -> Fi
     return ok("lifecycle", "no rule of the bucket removes checkpoints")
 
 
-def clock(situation: Situation, wall: Callable[[], float]) -> Finding:
-    """Compare this machine's clock with the server's."""
+def clock(situation: Situation, wall: Callable[[], float], *, signs: bool) -> Finding:
+    """Compare this machine's clock with the server's; ``signs``: requests carry our time."""
     before = wall()
     try:
         there = situation.server_wall()
@@ -57,14 +62,14 @@ def clock(situation: Situation, wall: Callable[[], float]) -> Finding:
         return warn("clock", f"the store's clock is not known: {error}", advice(error))
     if there is None:
         return ok("clock", "the store shows no clock")
-    return skew((before + wall()) / 2.0 - there)
+    return skew((before + wall()) / 2.0 - there, signs=signs)
 
 
-def skew(seconds: float) -> Finding:
+def skew(seconds: float, *, signs: bool) -> Finding:
     """Judge how far this machine's clock is ahead of the server's (behind it: negative)."""
     off = abs(seconds)
     text = f"this machine's clock is {duration_words(off)} {'ahead' if seconds > 0 else 'behind'}"
-    if off >= _REFUSED_SECONDS:
+    if signs and off >= _REFUSED_SECONDS:
         hint = "set the clock (chrony, ntpd): stores refuse what is signed 15 minutes off"
         return fail("clock", text, hint, 5)
     if off >= _WORTH_SECONDS:

@@ -159,7 +159,7 @@ class Preflight:
                 yield self._region(situation, rules)
             yield from self._of_the_bucket(situation, url)
         elif isinstance(opened, Timed) and (ahead := opened.clock_ahead_seconds()) is not None:
-            yield bucket.skew(ahead)
+            yield bucket.skew(ahead, signs=_signs(url))
 
     def _of_the_bucket(self, situation: Situation, url: str) -> Iterator[Finding]:
         to = parse_url(url)
@@ -167,7 +167,7 @@ class Preflight:
             return
         prefix = f"{to.path}/" if to.path else ""
         yield bucket.lifecycle(situation, prefix, keeps_parts=to.scheme in ("s3", "gs"))
-        yield bucket.clock(situation, time.time)
+        yield bucket.clock(situation, time.time, signs=_signs(url))
 
     def _region(self, situation: Situation, rules: Residency) -> Finding:
         machine = None
@@ -204,6 +204,11 @@ class Preflight:
                 poll = Poll("unknown", reason=f"no answer within {_POLL_SECONDS:.0f} s")
             heard.append((name, poll))
         return metadata.metadata(self._here.provider, self._here.evidence, heard)
+
+
+def _signs(url: str) -> bool:
+    """Return whether requests are signed with this machine's time: Azure's are dated as it says."""
+    return parse_url(url).scheme == "s3"
 
 
 def _polled(source: Source) -> queue.SimpleQueue[Poll]:

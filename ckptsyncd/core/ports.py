@@ -170,8 +170,11 @@ class Situation(Protocol):
         """Return where the bucket lies; Refused where the credentials may not know."""
         ...
 
-    def rules(self) -> tuple[BucketRule, ...]:
-        """Return the enabled rules of its lifecycle; Refused where they may not be read."""
+    def rules(self) -> tuple[BucketRule, ...] | None:
+        """Return the enabled rules of its lifecycle; Refused where they may not be read.
+
+        ``None`` where this kind of store tells them to nobody who only stores in it.
+        """
         ...
 
     def server_wall(self) -> float | None:

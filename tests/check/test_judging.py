@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from ckptsyncd.check import bucket, metadata, rate, root, setup, stop, store
@@ -12,6 +14,7 @@ from ckptsyncd.core.facts import Limits
 from ckptsyncd.core.premises import Census, Premises, StopBudget, Watching
 from ckptsyncd.core.rules.bucket import BucketRule
 from ckptsyncd.errors import Again, Gone, Lost, Refused, StoreError
+from ckptsyncd.stores.azure.situation import AzureSituation
 
 PREMISES = Premises("/data/run", exists=True, file_system="ext4", free_bytes=2**40)
 
@@ -127,6 +130,14 @@ def test_the_lifecycle(rules: list[BucketRule], level: str, says: str) -> None:
     assert (found.level, says in found.text) == (level, True)
 
 
+def test_rules_that_nobody_tells() -> None:
+    """Where a store keeps its rules to itself nothing is claimed about them."""
+    found = bucket.lifecycle(AzureSituation(cast("Any", None)), "runs/", keeps_parts=False)
+    assert found.level == "ok"
+    assert "not told" in found.text
+    assert "no rule of the bucket" not in found.text
+
+
 def test_parts_that_nobody_pays_for() -> None:
     """Where begun uploads expire by themselves no rule is missed."""
     assert bucket.judged([], "runs/", keeps_parts=False).level == "ok"
@@ -137,7 +148,8 @@ def test_parts_that_nobody_pays_for() -> None:
 )
 def test_the_clock(seconds: float, level: str) -> None:
     """Seconds do not matter, a minute is worth a line, stores refuse a quarter of an hour."""
-    assert bucket.skew(seconds).level == level
+    assert bucket.skew(seconds, signs=True).level == level
+    assert bucket.skew(seconds, signs=False).level == level.replace("fail", "warn")
 
 
 @pytest.mark.parametrize(

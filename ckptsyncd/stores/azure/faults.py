@@ -56,7 +56,9 @@ BY_CODE: Mapping[str, Verdict] = {
     "AuthenticationFailed": Verdict(Refused, _RENEW),
     "InvalidAuthenticationInfo": Verdict(Refused, _RENEW),
     "AuthorizationPermissionMismatch": Verdict(Refused, _ROLE),
-    "AuthorizationFailure": Verdict(Refused, "the account's firewall or network rules say no"),
+    "AuthorizationFailure": Verdict(
+        Refused, "the account's firewall or network rules say no, or the key or token is wrong"
+    ),
     "PublicAccessNotPermitted": Verdict(Refused, _CREDENTIALS),
     "NoAuthenticationInformation": Verdict(Refused, _CREDENTIALS),
     "KeyBasedAuthenticationNotPermitted": Verdict(

@@ -23,9 +23,9 @@ class AzureSituation:
         """Return no region: only Azure's management service knows where an account lies."""
         return Location("azure", (), str(urlsplit(self._wire.endpoint).hostname))
 
-    def rules(self) -> tuple[BucketRule, ...]:
-        """Return nothing: only Azure's management service knows an account's rules."""
-        return ()
+    def rules(self) -> tuple[BucketRule, ...] | None:
+        """Return that they are not told: only Azure's management service knows an account's."""
+        return None
 
     def server_wall(self) -> float | None:
         """Return the clock in the Date header of an answer."""

@@ -123,8 +123,8 @@ _TLS = Verdict(Again, _TLS_HINT, acted=True)
 #: A portal or another service behind the name: it may have taken what it was sent.
 _STRANGE = Verdict(Again, _ADDRESS, acted=True)
 
-#: What the SDK raises that is no error of its own kind: answers that it cannot read.
-UNREADABLE = (ResponseParserError, ParseError)
+#: What comes of the SDK and is no error of its own kind: answers that it cannot read, and ours.
+OTHERS = (ResponseParserError, ParseError, Expired)
 
 #: What the SDK raises without an answer; the first row that fits counts. A connection that was
 #: never made cannot have acted, everything later may have.

@@ -10,14 +10,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, NoCredentialsError
+from botocore.exceptions import NoCredentialsError
 from botocore.session import Session
 
 
-class Expired(BotoCoreError):
+class Expired(Exception):
     """What gives the credentials gives expired ones."""
-
-    fmt = "{text}"
 
 
 class Identity:
@@ -59,7 +57,7 @@ class Identity:
         try:
             return found.get_frozen_credentials()
         except RuntimeError as error:
-            raise Expired(text=str(error)) from error
+            raise Expired(str(error)) from error
 
     def __getattr__(self, name: str) -> Any:
         """Return what the SDK's credentials say of themselves: id, method, account."""

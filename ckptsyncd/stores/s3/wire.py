@@ -24,7 +24,7 @@ from urllib3.exceptions import HTTPError
 from ckptsyncd.errors import Refused, UsageError
 from ckptsyncd.stores.clocks import ServerClock
 from ckptsyncd.stores.s3.express import Express
-from ckptsyncd.stores.s3.faults import UNREADABLE, classify
+from ckptsyncd.stores.s3.faults import OTHERS, classify
 from ckptsyncd.stores.s3.identity import identity_of
 from ckptsyncd.stores.s3.lines import Lines, Place, connected
 from ckptsyncd.stores.s3.models import LeanFiles
@@ -96,7 +96,7 @@ class Wire:
         signed = not self.is_https if signed is None else signed
         try:
             answer = self._asked(verb, parameters, sent, signed=signed)
-        except (ClientError, BotoCoreError, HTTPError, AwsCrtError, *UNREADABLE) as error:
+        except (ClientError, BotoCoreError, HTTPError, AwsCrtError, *OTHERS) as error:
             if sent is not None and sent.fault is not None:
                 raise sent.fault from None
             found = classify(error, verb, key)
@@ -158,9 +158,9 @@ class Wire:
         """Return the id of the access key in use, empty where there are no credentials."""
         try:
             credentials = self._session.get_credentials()
-        except (BotoCoreError, HTTPError):
+            return "" if credentials is None else str(credentials.access_key or "")
+        except (BotoCoreError, HTTPError, RuntimeError):  # expired ones: see Identity
             return ""
-        return "" if credentials is None else str(credentials.access_key or "")
 
     def close(self) -> None:
         """Close every idle connection."""
