@@ -11,10 +11,10 @@ import pytest
 from tests.docs.blocks import ROOT
 
 PAGE = (ROOT / "docs" / "immune.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| (K?\d+) \|(.*)\|$", re.MULTILINE)
+ROW = re.compile(r"^\| ([KL]?\d+) \|(.*)\|$", re.MULTILINE)
 NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
-#: So many public reports, and so many roots that they come down to.
-REPORTS, ROOTS = 129, 9
+#: So many public reports, so many roots that they come down to, so many attacks of our own.
+REPORTS, ROOTS, ATTACKS = 129, 9, 6
 
 
 def rows() -> dict[str, list[str]]:
@@ -30,8 +30,9 @@ def names_in(path: str) -> frozenset[str]:
 
 
 def test_no_line_is_missing() -> None:
-    """Each report and each root has one line, with a fault, a rule and at least one test."""
+    """Each report, root and attack has one line, with a fault, a rule and at least one test."""
     wanted = [*map(str, range(1, REPORTS + 1)), *(f"K{n}" for n in range(1, ROOTS + 1))]
+    wanted += [f"L{n}" for n in range(1, ATTACKS + 1)]
     assert [number for number, _ in ROW.findall(PAGE)] == wanted
     for number, cells in rows().items():
         assert all(cell.strip() for cell in cells), number
@@ -49,7 +50,7 @@ def test_a_test_that_is_named_exists(named: tuple[str, str]) -> None:
 def test_reports_can_be_looked_up() -> None:
     """Every line of a report leads to it, or says in words what it was."""
     for number, cells in rows().items():
-        if not number.startswith("K"):
+        if number.isdecimal():
             links = re.findall(r"\]\((.*?)\)", cells[0])
             assert links or "documentation" in cells[0], number
             for link in links:
