@@ -75,7 +75,8 @@ GUESTS: dict[str, set[str]] = {
     "botocore": {"stores.s3"},
     "google": {"stores.gcs"},
     "azure": {"stores.azure"},
-    "requests": {"stores.gcs", "stores.azure"},  # what both SDKs send through
+    # What both SDKs send through.
+    "requests": {"stores.gcs", "stores.azure", "stores.surroundings"},
     "urllib3": {"report.posting", "sources.wire", "stores.s3"},
     "wandb": {"report.wandb_child"},
     "click": {"cli"},
