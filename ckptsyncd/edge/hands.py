@@ -7,23 +7,32 @@ stuck in an SDK cannot hold the process past its deadline (measured: a thread po
 from __future__ import annotations
 
 import errno
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
 from ckptsyncd.checksum import combined
 from ckptsyncd.core import messages, orders
+from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.messages import Answer, Failed
+from ckptsyncd.core.moves import Move
 from ckptsyncd.core.orders import HandOrder
 from ckptsyncd.core.ports import Disk, Store, Timed
 from ckptsyncd.core.records.documents import MAX_RECORD_BYTES
 from ckptsyncd.core.records.manifest import MAX_MANIFEST_BYTES
+from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.edge.pace import Pace, PacedDisk
 from ckptsyncd.errors import CkptsyncdError, Missing, StoreError
 
 #: A record that is larger is not one of ours.
 MOST_RECORD_BYTES = max(MAX_RECORD_BYTES, MAX_MANIFEST_BYTES)
+
+#: When waiting costs more than it saves.
+HASTY = ("draining", "drained", "stopped")
+#: The lowest priority that there is.
+LOWEST = 19
 
 Seconds = Callable[[], float]
 Source = Disk | PacedDisk
@@ -168,7 +177,11 @@ DOERS: dict[type, Callable[..., Answer]] = {
 
 
 class Hands:
-    """So many daemon threads that take orders and post answers."""
+    """So many daemon threads that take orders and post answers.
+
+    ``nice`` is how far their CPU priority lies below this process', until time is short: then
+    others take their places, since a thread may lower its priority and mostly not raise it again.
+    """
 
     def __init__(
         self,
@@ -177,9 +190,12 @@ class Hands:
         disk: Disk,
         post: Callable[[Answer], object],
         seconds: Seconds,
+        nice: int = 0,
     ) -> None:
         """Start the threads; they wait for orders until the process ends."""
-        self._orders: SimpleQueue[HandOrder] = SimpleQueue()
+        self._orders: SimpleQueue[HandOrder | None] = SimpleQueue()
+        self._nice = min(os.getpriority(os.PRIO_PROCESS, 0) + nice, LOWEST) if nice else None
+        self._is_hasty = False
         self._pace = Pace(seconds)
         self._work = (store, PacedDisk(disk, self._pace), seconds)
         self._post = post
@@ -203,16 +219,34 @@ class Hands:
     def _add(self) -> None:
         self._threads += 1
         name = f"hand-{self._threads}"
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        threading.Thread(target=self._run, args=(self._orders,), name=name, daemon=True).start()
 
     def set_pace(self, bytes_per_second: int | None) -> None:
         """Send at most so much from now on, all hands together; whoever waits goes on at once."""
         self._pace.set(bytes_per_second)
 
-    def _run(self) -> None:
+    def turn(self, moves: Sequence[Move], now: Instant, snapshot: Snapshot) -> None:
+        """Take in one turn: hurry while the daemon drains or ends, and let others go first again.
+
+        To be called by the thread that made the hands: new ones have its priority.
+        """
+        del moves, now
+        is_hasty = snapshot.state in HASTY
+        if is_hasty == self._is_hasty or self._nice is None:
+            return
+        self._is_hasty = is_hasty
+        with self._lock:
+            before, count = self._orders, self._threads
+            self._orders, self._threads = SimpleQueue(), 0
+            for _ in range(count):
+                self._add()
+                before.put(None)
+
+    def _run(self, orders: SimpleQueue[HandOrder | None]) -> None:
         store, disk, seconds = self._work
-        while True:
-            order = self._orders.get()
+        if self._nice is not None and not self._is_hasty:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._nice)
+        while (order := orders.get()) is not None:
             answer = obey(order, store, disk, seconds)
             with self._lock:
                 self._out -= 1

@@ -152,6 +152,9 @@ class Settings:
     bandwidth: int | None = _setting(None, rate(2**16, 2**40), UPLOAD,
         "Send at most this much (800Mbit/s, 100MiB/s); lifted while draining. "
         "Default: no limit.", '"800Mbit/s"')
+    nice: int = _setting(0, Count(0, 19), UPLOAD,
+        "How far the CPU priority of what uploads lies below the daemon's own, where it shares "
+        "cores with the training; lifted while draining.")
     backlog: str = _setting(_RULES.backlog, Choice(words=("newest", "keep-all")), UPLOAD,
         "newest: an older checkpoint that has not begun gives way; keep-all: upload every one.")
     trust_size: bool = _setting(False, Switch(), UPLOAD,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 
-from ckptsyncd.core.facts import Limits
+from ckptsyncd.core.facts import Instant, Limits
 from ckptsyncd.core.messages import Answer, Failed, RecordRead
 from ckptsyncd.core.orders import Errand, GetSmall
 from ckptsyncd.edge.clock import ticks
 from ckptsyncd.edge.disk import RealDisk
 from ckptsyncd.edge.hands import Hands
+from ckptsyncd.errors import Never
 from ckptsyncd.formats import check
 from ckptsyncd.stores.faulty import Fault, FaultyStore
 from ckptsyncd.stores.memory import MemoryStore
+from tests.report.examples import CALM
+from tests.servers import until
 
 PATIENCE = 20.0
 
@@ -69,3 +74,41 @@ def test_a_hand_outlives_what_nobody_expected(tmp_path: Path) -> None:
     hands.submit(GetSmall(Errand("two"), "free"))
     assert isinstance(answers.get(timeout=PATIENCE), RecordRead)
     assert threading.active_count() == before + 1
+
+
+class Priorities(MemoryStore):
+    """A store that notes at which priority it is asked."""
+
+    def get_small(self, key: str, most_bytes: int) -> tuple[bytes, str]:
+        """Tell it by an error."""
+        del most_bytes
+        found = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+        msg = f"{key} at {found}"
+        raise Never(msg)
+
+
+def test_others_go_first_until_time_is_short(tmp_path: Path) -> None:
+    """Hands work at the lower priority, at the process' own while it drains, and lower again."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    lower = min(own + 3, 19)
+    answers: SimpleQueue[Answer] = SimpleQueue()
+    store = Priorities(Limits(1, 10, 10, 100))
+    before = threading.active_count()
+    hands = Hands(2, store, RealDisk(tmp_path, check), answers.put, ticks, nice=3)
+
+    def asked() -> str:
+        hands.submit(GetSmall(Errand("look"), "asked"))
+        failed = answers.get(timeout=PATIENCE)
+        assert isinstance(failed, Failed)
+        return failed.text
+
+    now = Instant(0.0, 0.0)
+    assert asked() == f"asked at {lower}"
+    hands.turn((), now, CALM)
+    assert asked() == f"asked at {lower}"
+    hands.turn((), now, replace(CALM, state="draining"))
+    assert {asked() for _ in range(5)} == {f"asked at {own}"}
+    hands.turn((), now, replace(CALM, state="running"))
+    assert {asked() for _ in range(5)} == {f"asked at {lower}"}
+    assert own == os.getpriority(os.PRIO_PROCESS, 0)
+    assert until(lambda: threading.active_count() == before + 2)
