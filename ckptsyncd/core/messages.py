@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ckptsyncd.core.facts import (
@@ -48,14 +49,14 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """Everything at and below a path, as it was.
+    """Everything at and below a path, as it was, parents first; read as often as one likes.
 
     With an ``error`` something could not be seen: what is missing is not known to be gone.
     """
 
     errand: Errand
     path: str
-    facts: tuple[FileFact, ...]
+    facts: Collection[FileFact]
     recursive: bool = True
     error: str = ""
 

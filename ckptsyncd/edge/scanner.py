@@ -29,6 +29,7 @@ from ckptsyncd.core.orders import (
     Unpin,
 )
 from ckptsyncd.core.ports import Disk
+from ckptsyncd.edge.listings import Facts
 from ckptsyncd.edge.seen import words
 
 #: A pointer names one checkpoint; more of it is not read (guessed: TensorFlow's list of all kept
@@ -62,15 +63,15 @@ def _scanned(order: Scan, disk: Disk) -> Scanned:
 
     Who watches has told it, and a look at a checkpoint that has such a part fails.
     """
-    facts: dict[str, FileFact] = {}
+    facts = Facts()
     error = ""
     try:
-        _add(facts, disk, order.path, recursive=order.recursive)
+        facts.take(disk.walk(order.path, recursive=order.recursive))
     except PermissionError as trouble:
-        error = "" if any(path != order.path for path in facts) else words(trouble)
+        error = "" if any(fact.path != order.path for fact in facts) else words(trouble)
     except OSError as trouble:
         error = words(trouble)
-    return Scanned(order.errand, order.path, _sorted(facts), order.recursive, error)
+    return Scanned(order.errand, order.path, facts, order.recursive, error)
 
 
 def _looked(order: Look, disk: Disk) -> Looked | Failed:
@@ -84,9 +85,9 @@ def _looked(order: Look, disk: Disk) -> Looked | Failed:
     return Looked(order.errand, _sorted(facts), tuple(look for look in looks if look is not None))
 
 
-def _add(facts: dict[str, FileFact], disk: Disk, path: str, *, recursive: bool = True) -> None:
-    """Add everything below a path; what comes before an OSError is kept."""
-    for fact in disk.walk(path, recursive=recursive):
+def _add(facts: dict[str, FileFact], disk: Disk, path: str) -> None:
+    """Add everything below a path."""
+    for fact in disk.walk(path, recursive=True):
         facts[fact.path] = fact
 
 

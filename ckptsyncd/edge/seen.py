@@ -35,16 +35,12 @@ def fact_of(path: str, status: os.stat_result, target: str | None = None) -> Fil
     return None
 
 
-def fact_at(path: str, place: str | os.DirEntry[str], directory: int | None = None) -> FileFact:
-    """Return the fact of what lies at a place, never following a symlink.
+def fact_at(path: str, name: str, directory: int) -> FileFact:
+    """Return the fact of what lies at a name in an open directory, never following a symlink.
 
-    ``directory`` is the open descriptor of the directory that the place is in. Raises OSError as
-    the system does, FileNotFoundError also where the kind is none of ours.
+    Raises OSError as the system does, FileNotFoundError also where the kind is none of ours.
     """
-    if isinstance(place, os.DirEntry):
-        status, name = place.stat(follow_symlinks=False), place.name
-    else:
-        status, name = os.stat(place, dir_fd=directory, follow_symlinks=False), place
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     is_link = stat.S_ISLNK(status.st_mode)
     target = os.readlink(name, dir_fd=directory) if is_link else None
     fact = fact_of(path, status, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.edge.beneath import fact_below, open_below
@@ -26,7 +27,7 @@ def walk(root: str, path: str, *, recursive: bool) -> Iterator[FileFact]:
 
     What vanishes meanwhile is left out. Everything that can be seen is yielded before an error is
     raised, so that one directory does not hide the others; PermissionError only where no other
-    error was met.
+    error was met. Directories come before what is in them, names of one directory in their order.
     Without ``recursive``: the path itself and what lies directly in it.
     """
     if path:
@@ -40,44 +41,40 @@ def walk(root: str, path: str, *, recursive: bool) -> Iterator[FileFact]:
     trouble: list[OSError] = []
     waiting = [path]
     while waiting:
+        deeper: list[str] = []
         for fact in _inside(root, waiting.pop(), trouble):
             yield fact
             if recursive and fact.kind == "directory":
-                waiting.append(fact.path)
+                deeper.append(fact.path)
+        waiting += reversed(deeper)
     if trouble:
         trouble.sort(key=lambda error: isinstance(error, PermissionError))
         raise trouble[0]
 
 
-def _inside(root: str, path: str, trouble: list[OSError]) -> list[FileFact]:
-    """Return the facts of what lies directly in a directory; the descriptor is closed again."""
+def _inside(root: str, path: str, trouble: list[OSError]) -> Iterator[FileFact]:
+    """Yield the facts of what lies directly in a directory; its descriptor is closed at the end.
+
+    Only the names are kept meanwhile: there may be a million.
+    """
     try:
         directory = open_below(root, path, _DIRECTORY)
     except VANISHED:
-        return []
+        return
     except OSError as error:
         if not is_fsck(path, error):
             trouble.append(error)
-        return []
-    facts: list[FileFact] = []
+        return
+    start = path + "/" if path else ""
     try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                _add(facts, f"{path}/{entry.name}" if path else entry.name, entry, directory)
+        for name in sorted(os.listdir(directory)):  # noqa: PTH208 - by its descriptor
+            if name != OURS:
+                with suppress(*VANISHED):
+                    yield fact_at(start + name, name, directory)
     except OSError as error:
         trouble.append(error)
     finally:
         os.close(directory)
-    return facts
-
-
-def _add(facts: list[FileFact], path: str, entry: os.DirEntry[str], directory: int) -> None:
-    if entry.name == OURS:
-        return
-    try:
-        facts.append(fact_at(path, entry, directory))
-    except VANISHED:
-        return
 
 
 def is_fsck(path: str, error: OSError) -> bool:

@@ -133,11 +133,15 @@ def scanned(gaze: Gaze, message: Scanned, now: float) -> None:
     path = message.path
     first = not gaze.scanned_once and path == "" and message.recursive
     _claim_arrival(gaze, message)
-    seen = {fact.path for fact in message.facts}
+    seen = set()
     for fact in message.facts:
-        if fact.kind != "directory" and not gaze.is_old_news(fact):
-            _found(gaze, fact, asked, now, first=first)
-    for unit in _units_listed(gaze, message):
+        if fact.kind != "directory" and (
+            gaze.is_old_news(fact) or _found(gaze, fact, asked, now, first=first)
+        ):
+            seen.add(fact.path)
+    units = _units_listed(gaze, message)
+    seen |= _also_there(gaze, message, units, seen)
+    for unit in units:
         known = list(unit.members.values())
         scope = [m for m in known if is_below(m.path, path) and m.path not in seen]
         if not message.recursive:
@@ -153,28 +157,42 @@ def scanned(gaze: Gaze, message: Scanned, now: float) -> None:
         gaze.lessons_placed = gaze.tree.lessons
 
 
-def _found(gaze: Gaze, fact: FileFact, asked: int, now: float, *, first: bool) -> None:
+def _also_there(gaze: Gaze, message: Scanned, units: list[Unit], seen: set[str]) -> set[str]:
+    """Return what is kept and was listed although nothing new was found of it.
+
+    Most of a large tree is not kept, and is read a second time only where something is missing.
+    """
+    kept = {path for unit in units for path in unit.members if path not in seen}
+    if message.path == "" and message.recursive:
+        kept |= {path for path in gaze.bystanders.prints if path not in seen}
+    return {fact.path for fact in message.facts if fact.path in kept} if kept else kept
+
+
+def _found(gaze: Gaze, fact: FileFact, asked: int, now: float, *, first: bool) -> bool:
+    """Take in one that is new or not known to be old; return whether anything is kept of it."""
     place = gaze.place(fact.path)
     if place.kind == "ignored":
-        return
+        return False
     if place.kind == "temporary":
         unit = gaze.census.units.get(place.unit)
         if unit is not None:
             unit.work(fact.path)
-        return
+        return False
     if place.kind == "veil":
         if not all(name in gaze.veils for name in gaze.tree.veiled_units(fact.path)):
             _veiled(gaze, fact.path, now)
-        return
+        return False
     if place.kind == "member" and not is_link_beside(place.unit, fact):
         is_new = place.unit not in gaze.census.units
         unit = gaze.obtain(place)
         unit.is_found |= is_new and first
         absorb(gaze, unit, fact, asked, now, is_first=first)
-        return
+        return True
     is_pointer = place.kind == "pointer" or gaze.names_checkpoint(fact)
     if gaze.bystanders.scanned(fact, now, is_pointer=is_pointer, first=first):
         gaze.tell(fact, is_pointer=is_pointer)
+        return True
+    return False
 
 
 def absorb(
