@@ -15,9 +15,11 @@ def root(premises: Premises, *, polls: bool) -> list[Finding]:
     """Return everything there is to say about a watch root."""
     if not premises.exists:
         text = f"{premises.root} does not exist yet; it is waited for"
-        return [warn("watch root", text, "check the name if the trainer has started already")]
+        hint = "check the name if the trainer has started already"
+        return [warn("watch root", text, hint), *room(premises)]
     findings = [existence(premises), events(premises, polls=polls), readable(premises)]
-    return [*findings, lease(premises), pins(premises), space(premises), device(premises)]
+    findings += [lease(premises), pins(premises), space(premises), device(premises)]
+    return findings + room(premises)
 
 
 def existence(premises: Premises) -> Finding:
@@ -103,6 +105,19 @@ def space(premises: Premises) -> Finding:
         hint = "make room: what is rotated away before its upload ends needs space that long"
         return warn("disk space", text, hint)
     return ok("disk space", text)
+
+
+def room(premises: Premises) -> list[Finding]:
+    """Judge whether a destination that is a directory has room for one more checkpoint."""
+    if premises.target_free_bytes is None:
+        return []
+    largest = premises.census.largest_bytes
+    text = f"{size_words(premises.target_free_bytes)} free at the destination"
+    if premises.target_free_bytes < max(largest, 1):
+        text += f", less than one checkpoint ({size_words(largest)})" if largest else ""
+        hint = "make room there, or let keep_last and its like prune what is old"
+        return [warn("room", text, hint)]
+    return [ok("room", text)]
 
 
 def device(premises: Premises) -> Finding:

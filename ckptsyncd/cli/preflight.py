@@ -180,8 +180,9 @@ class Preflight:
             opened, self._settings.hands, self.rate_seconds, time.monotonic, BytesBody
         )
         seconds, notice = self._settings.stop_timeout, "the stop timeout"
-        if self._here.provider in _NOTICES:
-            allowance, notice = _NOTICES[self._here.provider]
+        named = (self._here.provider, *self._settings.sources)
+        if cloud := next((name for name in named if name in _NOTICES), ""):
+            allowance, notice = _NOTICES[cloud]
             seconds = allowance.default_seconds
         return rate.rate(measured, seconds, notice, found.census.largest_bytes)
 

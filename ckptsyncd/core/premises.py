@@ -53,7 +53,7 @@ class Premises:
 
     ``hides_writers`` is the file system's name where other machines may write unseen. The lease and
     the pin were tried on ``tried_on``, the newest file. ``shares_device``: the destination is a
-    directory on the same device.
+    directory on the same device. ``target_free_bytes``: what is free there, ``None`` elsewhere.
     """
 
     root: str
@@ -69,6 +69,7 @@ class Premises:
     pin_trouble: str = ""
     free_bytes: int = 0
     shares_device: bool = False
+    target_free_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,12 +41,13 @@ def premises(root: str, target: str, *, polls: bool) -> Premises:
     ``polls``: events are not wanted, so no watch is tried. Raises nothing that a disk may do.
     """
     place = os.path.realpath(root)
+    room = _free_bytes(_existing(target)) if target else None
     if not Path(place).is_dir():
-        return Premises(root, file_system=_name(os.path.dirname(place)))  # noqa: PTH120
+        found = _name(os.path.dirname(place))  # noqa: PTH120
+        return Premises(root, file_system=found, target_free_bytes=room)
     counted = _Counted(place)
     counted.count()
     trial = _Trial(place, counted.newest)
-    free = os.statvfs(place)
     return Premises(
         root=root,
         exists=True,
@@ -59,8 +60,9 @@ def premises(root: str, target: str, *, polls: bool) -> Premises:
         lease_trouble=trial.lease_trouble,
         pin=trial.pin,
         pin_trouble=trial.pin_trouble,
-        free_bytes=free.f_bavail * free.f_frsize,
-        shares_device=bool(target) and _device(target) == Path(place).stat().st_dev,
+        free_bytes=_free_bytes(Path(place)),
+        shares_device=bool(target) and _existing(target).stat().st_dev == Path(place).stat().st_dev,
+        target_free_bytes=room,
     )
 
 
@@ -204,8 +206,14 @@ def _name(place: str) -> str:
         return words(error)
 
 
-def _device(target: str) -> int:
+def _existing(target: str) -> Path:
+    """Return a directory, or the nearest one above it that exists."""
     path = Path(target)
     while not path.exists() and path != path.parent:
         path = path.parent
-    return path.stat().st_dev
+    return path
+
+
+def _free_bytes(place: Path) -> int:
+    free = os.statvfs(place)
+    return free.f_bavail * free.f_frsize

@@ -77,6 +77,22 @@ def test_too_little_room() -> None:
     assert "10.0 GiB" in found.text
 
 
+@pytest.mark.parametrize(
+    ("free", "level", "says"),
+    [
+        (2**40, "ok", "1.0 TiB free"),
+        (2**30, "warn", "less than one checkpoint (10.0 GiB)"),
+        (0, "warn", "0 B free"),
+    ],
+)
+def test_room_at_a_destination_that_is_a_directory(free: int, level: str, says: str) -> None:
+    """It is compared with the largest checkpoint; a bucket has no such line."""
+    census = Census(largest="c", largest_bytes=10 * 2**30)
+    (found,) = root.room(Premises("/r", exists=True, census=census, target_free_bytes=free))
+    assert (found.level, says in found.text) == (level, True)
+    assert root.room(Premises("/r", exists=True, census=census)) == []
+
+
 def test_a_root_that_is_not_there_yet() -> None:
     """Nothing else is said of a root that is waited for."""
     (found,) = root.root(Premises("/data/run"), polls=False)
@@ -184,6 +200,25 @@ def test_sources_that_cannot_be_heard() -> None:
     assert metadata.source("aws-spot", there).level == "warn"
     assert metadata.source("aws-spot", Poll("none")).level == "ok"
     assert [one.level for one in metadata.metadata("", "", [])] == ["ok"]
+
+
+def test_a_reason_is_told_once() -> None:
+    """Four keys behind one door that is shut have one reason, and three that refer to it."""
+    shut = Poll("unknown", reason="the door is shut")
+    first, second = metadata.metadata("aws", "dmi", [("a", shut), ("b", shut)])[1:]
+    assert "the door is shut" in first.text
+    assert (second.level, "the same as with a" in second.text) == ("warn", True)
+
+
+def test_an_end_that_is_known_in_advance() -> None:
+    """It is told with its time, and is a warning from when the daemon would drain for it."""
+    end = Announcement("1", "scheduled", "the lease ends", 2_000_000_000.0, lead_seconds=600.0)
+    early = metadata.source("end", Poll("notice", (end,), server_wall=1_999_999_000.0))
+    assert (early.level, "2033-05-18 03:33 UTC" in early.text) == ("ok", True)
+    late = metadata.source("end", Poll("notice", (end,), server_wall=1_999_999_500.0))
+    assert (late.level, late.hint) == ("warn", "the daemon drains at once")
+    advice = Poll("notice", (Announcement("2", "advisory", "it may be taken"),))
+    assert metadata.source("end", advice).level == "ok"
 
 
 def test_where_settings_were_said() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,15 +12,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
 
 from ckptsyncd.check import root as judge
+from ckptsyncd.cli.check import command
 from ckptsyncd.edge.premises import premises
 from ckptsyncd.edge.stopping import seconds_of, stop_budget
+from ckptsyncd.errors import UsageError
+from ckptsyncd.settings import load
 from ckptsyncd.sources.pretend.scene import Scene
 from ckptsyncd.sources.pretend.server import PretendedMetadata
 from tests.check.asked import check, save
-from tests.edge.world import NOBODY, as_nobody, needs_root
+from tests.edge.world import as_nobody, needs_root
 
 LIMITED = """
 import sys
@@ -113,32 +118,25 @@ def test_settings_that_cannot_be_used(root: Path, tmp_path: Path) -> None:
     assert list(found.rows) == ["settings"]
 
 
-def nobodys(*arguments: str) -> list[str]:
-    """Return what fails for a user without any rights."""
-    command = [sys.executable, "-m", "ckptsyncd", "check", "--json", "--seconds", "0", *arguments]
-    done = subprocess.run(
-        command, user=NOBODY, group=NOBODY, extra_groups=[], capture_output=True, check=False,
-        text=True, timeout=60, env={"PATH": os.environ["PATH"]},
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
-    rows = json.loads(done.stdout)["findings"]
-    return [f"{row['text']} -> {row['hint']}" for row in rows if row["level"] == "fail"]
+def test_what_may_not_be_read_is_left_to_the_settings() -> None:
+    """No flag judges by itself whether a path may be read: the settings do, with a hint."""
+    types = [made.type for made in command.params]
+    paths = [kind for kind in types if isinstance(kind, click.Path)]
+    assert paths
+    assert not [kind for kind in paths if kind.readable or kind.exists]
 
 
 @needs_root
-def test_what_this_user_may_not_read_is_a_line(root: Path, url: str, tmp_path: Path) -> None:
-    """A config file or a DIR without the right to read it is a finding with its own advice."""
-    opened_up(root)
+def test_a_config_file_of_somebody_else(tmp_path: Path) -> None:
+    """The advice about a file without the right to read it is not to name it."""
     config = tmp_path / "c.toml"
-    config.write_text(f'dir = "{root}"\nurl = "{url}"\n')
+    config.write_text("")
     config.chmod(0)
-    assert nobodys("--config", str(config)) == [
-        f"cannot read the config file {config}: Permission denied -> let this user read it"
-    ]
-    root.chmod(0o700)
-    assert nobodys(str(root), url) == [
-        f"DIR: {root} is not readable -> run as the trainer's user, or change its mode"
-    ]
+    tmp_path.chmod(0o755)
+    opened_up(tmp_path)
+    with as_nobody(), pytest.raises(UsageError, match="Permission denied") as caught:
+        load({}, {}, str(config))
+    assert caught.value.hint == "let this user read it"
 
 
 def test_settings_of_a_file(root: Path, url: str, tmp_path: Path) -> None:
@@ -217,6 +215,7 @@ def test_a_destination_on_another_disk(root: Path) -> None:
         pytest.skip("needs a second device")
     found = premises(str(root), "/dev/shm/not-there/yet", polls=False)  # noqa: S108
     assert judge.device(found).level == "ok"
+    assert found.target_free_bytes == shutil.disk_usage(memory).free
 
 
 def test_a_hop_limit_that_is_too_small(root: Path, url: str, cloud: PretendedMetadata) -> None:
