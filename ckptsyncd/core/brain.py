@@ -110,7 +110,8 @@ class Brain:
         self.eyes.trust(*(row.settled for row in self.recalled.editions.values()))
         self.editions = Editions(policy, who.nonce, self.recalled)
         self.editions.leftovers.recall(self.recalled.garbage)
-        self.runs = Runs.remembered(policy, (who.host, who.nonce), self.recalled, self.lineages)
+        me = (who.host, who.nonce)
+        self.runs = Runs.remembered(policy, me, self.recalled, self.lineages)
         handled, others = handled_notices(self.recalled.daemon, who.boot_id)
         self.ending = Ending(policy, handled, who.boot_id)
         self.ending.rows += [forget_handled(notice_id) for notice_id in others]
@@ -119,13 +120,7 @@ class Brain:
         self.outstanding = Outstanding(policy, self.random)
         self.planner = Planner(self.ending, self.editions, self.runs, self.rate, self.outstanding)
         self.drain = Drain(
-            (who.host, who.nonce),
-            self.eyes,
-            self.ending,
-            self.editions,
-            self.runs,
-            self.rate,
-            self.planner,
+            me, self.eyes, self.ending, self.editions, self.runs, self.rate, self.planner
         )
         self.wishes = Wishes(
             policy=policy,
@@ -151,13 +146,18 @@ class Brain:
 
     # One turn -----------------------------------------------------------------------------------
 
-    def handle(self, message: Message, now: Instant) -> Turn:
-        """Take in one message and return what is to be done about everything."""
+    def handle(self, message: Message, now: Instant, *, more: bool = False) -> Turn:
+        """Take in one message and return what is to be done about everything.
+
+        With ``more`` another one follows at once: what is to be done comes with the last of them.
+        """
         notes = Notebook()
         if self.held_pins:
             self.editions.revive(self.held_pins, now, notes)
             self.held_pins = ()
         self._hear(message, now, notes)
+        if more:
+            return Turn(tuple(notes.ledger), tuple(notes.moves))
         self._see(now, notes)
         self.ending.settle(now.boot, self._circumstances(now), notes)
         told = self.drain.begin(now)

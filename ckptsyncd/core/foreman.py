@@ -13,7 +13,7 @@ from itertools import islice
 
 from ckptsyncd.core.draining.planner import Planner
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.orders import Begin, Errand, HandOrder, Look, Order, Scan
+from ckptsyncd.core.orders import Begin, Errand, HandOrder, Look, Order, PutWhole, Scan
 from ckptsyncd.core.seeing.eyes import Eyes
 from ckptsyncd.core.sending.editions import Editions
 from ckptsyncd.core.sending.outstanding import Outstanding
@@ -57,10 +57,11 @@ class Foreman:
     def hand_orders(self, now: Instant, notes: Notebook, *, hasty: bool) -> Iterator[Order]:
         """Yield what free hands are to do next; with haste also what seems to be stuck, again."""
         self._listen(now, notes, hasty=hasty)
+        self.outstanding.answered = 0
         if self.outstanding.throttle.is_resting(now.boot):
             return
         self.outstanding.crew.steady(now.boot, on=hasty)
-        hands, busy = self.outstanding.hands, self.outstanding.busy_hands()
+        hands, busy = self.outstanding.hands, self.outstanding.busy
         stuck = self.planner.find_stuck(now.boot) if hasty else 0
         # Whoever waits for an answer that may never come does not count, up to a bound.
         free = hands - busy + min(stuck, SPARE_HANDS)
@@ -68,8 +69,9 @@ class Foreman:
         orders = self._wanted(now, notes)
         if hasty and free <= 0:
             free, orders = spare, self._free_ones(self.wishes.small(now, notes), now)
-        for order in islice(orders, max(free, 0)):
-            yield self._hand_out(order, now, notes)
+        given = [self._hand_out(order, now, notes) for order in islice(orders, max(free, 0))]
+        self._go_past(given)
+        yield from given
 
     def _listen(self, now: Instant, notes: Notebook, *, hasty: bool) -> None:
         out = self.outstanding.out.values()
@@ -77,6 +79,17 @@ class Foreman:
         self.silence.listen(
             out, lambda: planner.speed(boot).hand_bytes_per_second, boot, notes, hasty=hasty
         )
+
+    def _go_past(self, given: Iterable[HandOrder]) -> None:
+        """Let the files that go out whole be wished for last: each turn looks at the others first.
+
+        With thousands of small files and many hands most of a turn went into what is out already.
+        """
+        for order in given:
+            errand = order.errand
+            edition = self.editions.open.get((errand.checkpoint, errand.save_id))
+            if isinstance(order, PutWhole) and edition is not None and errand.path in edition.files:
+                edition.files[errand.path] = edition.files.pop(errand.path)
 
     def _free_ones(self, orders: Iterable[HandOrder], now: Instant) -> Iterator[HandOrder]:
         return (order for order in orders if self.outstanding.is_free(order.errand, now.boot))

@@ -66,7 +66,7 @@ class SharingBrain(Brain):
         assert self.turns.lease is not None  # noqa: S101 - made with the first mind
         return self.turns.lease
 
-    def handle(self, message: Message, now: Instant) -> Turn:
+    def handle(self, message: Message, now: Instant, *, more: bool = False) -> Turn:
         """Take in one message: as any brain while the lease is ours, else only about the lease."""
         turns, lease = self.turns, self.lease
         turns.keep(message)
@@ -81,7 +81,7 @@ class SharingBrain(Brain):
             return Turn((*asked, *self._idle(message)), ())
         if is_about_lease:
             return Turn(asked, ())
-        turn = Brain.handle(self, message, now)
+        turn = Brain.handle(self, message, now, more=more)
         return Turn((*turn.orders, *asked), turn.moves)
 
     def _idle(self, message: Message) -> tuple[Order, ...]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Instant
-from ckptsyncd.core.messages import Message, Overflowed, Woken
+from ckptsyncd.core.messages import Answer, Message, Overflowed, Woken
 from ckptsyncd.core.moves import Move
 from ckptsyncd.core.orders import HandOrder, LedgerOrder, Order, ScannerOrder, SetPace, Stop
 from ckptsyncd.core.snapshot import Snapshot
@@ -87,9 +88,13 @@ class Loop:
         self.shown, self.shown_at = snapshot(self.brain, now), now.boot
 
     def run(self) -> int:
-        """Turn until a stop is ordered; return the exit code."""
+        """Turn until a stop is ordered; return the exit code.
+
+        What is there already is heard first: the watcher's word that the whole tree is to be
+        listed and the mind's own wish for that are one listing.
+        """
         now = self.clock.now()
-        messages: list[Message] = [Woken()]
+        messages = self._next_messages(0.0)
         while True:
             code = self._turn(messages, now)
             if code is not None:
@@ -124,8 +129,9 @@ class Loop:
         """Take in messages; what the ledger must know is written before any order goes out."""
         orders: list[Order] = []
         moves: list[Move] = []
-        for message in messages:
-            turn = self.brain.handle(message, now)
+        for message, follower in zip_longest(messages, messages[1:]):
+            more = isinstance(message, Answer) and isinstance(follower, Answer)
+            turn = self.brain.handle(message, now, more=more)
             orders += turn.orders
             moves += turn.moves
             if any(isinstance(order, Stop) for order in turn.orders):

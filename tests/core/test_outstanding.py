@@ -37,15 +37,15 @@ def test_the_first_good_answer_counts_and_the_other_frees_its_hand() -> None:
     for which in (0, 1):
         made = outstanding()
         attempts = [give(made), again(made)]
-        assert made.busy_hands() == 2
+        assert made.busy == 2
         assert not made.is_free(ERRAND, 1.0)
         found = made.ended(done(attempts[which]))
         assert isinstance(found, Out)
         assert found.order == attempts[which]
         assert made.is_free(ERRAND, 1.0)
-        assert made.busy_hands() == 1
+        assert made.busy == 1
         assert made.ended(done(attempts[1 - which])) is None
-        assert made.busy_hands() == 0
+        assert made.busy == 0
         assert not made.attempts
 
 

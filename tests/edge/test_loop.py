@@ -8,8 +8,19 @@ from queue import SimpleQueue
 
 from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Instant, Notice
-from ckptsyncd.core.messages import KeysListed, Message, Noticed, Probed, Scanned, StopRequested
+from ckptsyncd.core.messages import (
+    KeysListed,
+    Message,
+    Noticed,
+    Probed,
+    Scanned,
+    StopRequested,
+    Touched,
+    UploadAbandoned,
+    Woken,
+)
 from ckptsyncd.core.orders import (
+    Errand,
     HandOrder,
     KeepReport,
     ListKeys,
@@ -19,6 +30,7 @@ from ckptsyncd.core.orders import (
     TellTrainer,
 )
 from ckptsyncd.core.rules.policy import Policy
+from ckptsyncd.core.turn import Turn
 from ckptsyncd.core.wishes import Who
 from ckptsyncd.edge.clock import BootClock
 from ckptsyncd.edge.loop import OVERSLEPT_SECONDS, Loop
@@ -92,3 +104,29 @@ def test_a_drain_and_a_long_sleep() -> None:
     thread.join(PATIENCE)
     assert not thread.is_alive()
     assert slept.empty()
+
+
+@dataclass(slots=True)
+class Attentive(Brain):
+    """A mind that notes which messages it was to hear without ordering anything."""
+
+    heard: list[tuple[str, bool]] = field(default_factory=list)
+
+    def handle(self, message: Message, now: Instant, *, more: bool = False) -> Turn:
+        """Note it."""
+        self.heard.append((type(message).__name__, more))
+        return Brain.handle(self, message, now, more=more)
+
+
+def test_answers_in_a_row_share_a_turn_and_nothing_else_does() -> None:
+    """The last answer in a row and whatever is no answer bring orders; a notice never waits."""
+    everybody = Everybody()
+    brain = Attentive(Policy(), Who("host", "nonce", "1"), lambda: 0.5)
+    loop = Loop(brain, BootClock(), everybody.inbox, everybody, everybody, Scribe(everybody))
+    answer = UploadAbandoned(Errand("abandon"))
+    notice = Noticed(Notice("test", "n", "binding", loop.clock.now().boot + 600.0))
+    messages: list[Message] = [answer, answer, answer, notice, Touched("a"), answer, Woken()]
+    assert loop._turn(messages, loop.clock.now()) is None
+    answers = [("UploadAbandoned", True)] * 2 + [("UploadAbandoned", False)]
+    others = [("Noticed", False), ("Touched", False), ("UploadAbandoned", False)]
+    assert brain.heard == [*answers, *others, ("Woken", False)]

@@ -14,6 +14,7 @@ from ckptsyncd.core.brain import Brain
 from ckptsyncd.core.facts import Listing, Piece
 from ckptsyncd.core.foreman import SPARE_HANDS
 from ckptsyncd.core.messages import (
+    Answer,
     Failed,
     LookedAgain,
     Message,
@@ -43,6 +44,9 @@ from tests.simulation.oracle import check
 
 if TYPE_CHECKING:
     from tests.simulation.world import Machine, World
+
+#: Each so manyth turn that takes an answer in orders nothing: another message follows at once.
+FOLLOWED = 3
 
 
 class Reading:
@@ -110,8 +114,12 @@ class Daemon:
             self.world.at(self.paused_until, lambda: self.hear(message))
             return
         now = self.world.clock.now()
-        turn = self.brain.handle(message, now)
+        # As in the loop several answers may be heard before anything is ordered again.
+        more = isinstance(message, Answer) and self.turns % FOLLOWED == 0
+        turn = self.brain.handle(message, now, more=more)
         self.turns += 1
+        if more:
+            self.world.after(0.0, lambda: self.hear(Woken()))
         self.world.note(self, message, turn.orders)
         if self.doom:
             self._die_in_turn(turn.orders)

@@ -26,6 +26,6 @@ def measure(
     rate.stored(size, seconds, now)
     outstanding.stored(out, size)
     if outstanding.throttle.most is None:
-        most, busy = outstanding.policy.hands, outstanding.busy_hands()
+        most, busy = outstanding.policy.hands, outstanding.busy + outstanding.answered - 1
         outstanding.crew.did(size, out.since, now, most=most, busy=busy)
     return True

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TypeVar
 
 from ckptsyncd.core.messages import Answer, Failed, Report
@@ -52,6 +51,10 @@ class Outstanding:
     void: dict[Errand, Out] = field(default_factory=dict)
     attempts: dict[Errand, list[Errand]] = field(default_factory=dict)
     resting: dict[Errand, Wait] = field(default_factory=dict)
+    #: How many hands have something to do, even if nobody waits for it any more; and how many were
+    #: done since orders were last given out: several may answer before the next are.
+    busy: int = 0
+    answered: int = 0
     #: When the latest of the large transfers that have ended well had begun.
     overtook: float = float("-inf")
     throttle: Throttle = field(init=False)
@@ -77,13 +80,17 @@ class Outstanding:
             order = replace(order, errand=replace(base, attempt=number))
         others.append(order.errand)
         self.out[order.errand] = Out(order, now)
+        self.busy += isinstance(order, HandOrder)
         return order
 
     def ended(self, message: Answer | Report) -> Out | None:
         """Take back the order that was answered; ``None`` where the answer changes nothing."""
         errand = message.errand
         out = self.out.pop(errand, None)
-        self.void.pop(errand, None)
+        voided = self.void.pop(errand, None)
+        if isinstance(getattr(out or voided, "order", None), HandOrder):
+            self.busy -= 1
+            self.answered += 1
         others = self.attempts.get(first(errand), [])
         if errand in others:
             others.remove(errand)
@@ -147,11 +154,6 @@ class Outstanding:
     def hands(self) -> int:
         """How many hands may work: as many as are of use, or as the store wants."""
         return self.throttle.hands(self.crew.hands(self.policy.hands))
-
-    def busy_hands(self) -> int:
-        """Return how many hands have something to do, even if nobody waits for it any more."""
-        orders = (out.order for out in chain(self.out.values(), self.void.values()))
-        return sum(isinstance(order, HandOrder) for order in orders)
 
     def with_hands(self) -> Iterator[Out]:
         """Yield the hands' orders whose answers are waited for, each attempt by itself."""
