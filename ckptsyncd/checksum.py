@@ -37,3 +37,28 @@ def combined_crc32c(pieces: Iterable[tuple[int, int]]) -> int:
     for checksum, length in pieces:
         total = cast("int", checksums.combine_crc32c(total, checksum, length))
     return total
+
+
+class BytesBody:
+    """The bytes of one piece that are in memory already, as stores take bodies."""
+
+    def __init__(self, data: bytes, checksum: int | None = None) -> None:
+        """Keep the bytes, and their CRC64-NVME where it is known; nothing was read yet."""
+        self.length = len(data)
+        self._data = data
+        self._checksum = checksum
+        self._at = 0
+
+    def read(self, most_bytes: int) -> bytes:
+        """Return the next bytes, empty at the end."""
+        block = self._data[self._at : self._at + most_bytes]
+        self._at += len(block)
+        return block
+
+    def rewind(self) -> None:
+        """Start again from the first byte."""
+        self._at = 0
+
+    def crc64nvme(self) -> int:
+        """Return the checksum of all bytes; reads them where it was not known."""
+        return crc64nvme(self._data) if self._checksum is None else self._checksum

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ckptsyncd.checksum import BytesBody
 from ckptsyncd.core.facts import Begun, IfAbsent, ObjectFact, Piece, Receipt
 from ckptsyncd.core.ports import Store
 from ckptsyncd.core.records import names
@@ -30,29 +31,6 @@ from ckptsyncd.recover.catalog import Catalog, Entry, read_catalog, read_manifes
 from ckptsyncd.recover.patience import Pace, patiently
 from ckptsyncd.recover.request import PIECE_BYTES, Skipped
 from ckptsyncd.recover.stream import OTHER_CONTENT, Fault, Gap, Reader, fault_of
-
-
-class Bytes:
-    """A piece that was read from the first destination, as a body for the second."""
-
-    def __init__(self, data: bytes, checksum: int) -> None:
-        """Keep the bytes and what they were checked with."""
-        self.length = len(data)
-        self._data, self._checksum, self._at = data, checksum, 0
-
-    def read(self, most_bytes: int) -> bytes:
-        """Return the next bytes, empty at the end."""
-        block = self._data[self._at : self._at + most_bytes]
-        self._at += len(block)
-        return block
-
-    def rewind(self) -> None:
-        """Start again from the first byte."""
-        self._at = 0
-
-    def crc64nvme(self) -> int:
-        """Return the checksum of all bytes."""
-        return self._checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +174,7 @@ class _Mirror:
         body = self._read(stored, Gap(piece.offset, piece.length))
         return patiently(lambda: self._target.put_piece(begun, piece, body), self._pace)
 
-    def _read(self, stored: StoredFile, gap: Gap) -> Bytes:
+    def _read(self, stored: StoredFile, gap: Gap) -> BytesBody:
         """Return a piece of a file of the first; Never where it is broken there."""
         blocks: list[bytes] = []
         found = self._reader.read(stored, gap, lambda _, data: blocks.append(data))
@@ -206,7 +184,7 @@ class _Mirror:
         if isinstance(found, Fault):
             msg = f"{stored.path!r}: {found.reason}"
             raise Never(msg)
-        return Bytes(b"".join(blocks), found.crc64nvme)
+        return BytesBody(b"".join(blocks), found.crc64nvme)
 
     def _point(self, catalog: Catalog) -> None:
         """Copy the hint and the pointers of each series; both are only hints."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ckptsyncd.checksum import BytesBody
 from ckptsyncd.checksum import crc64nvme as checksum_of
 from ckptsyncd.core.facts import (
     Begun,
@@ -30,6 +31,9 @@ from ckptsyncd.stores.checks import (
     not_adding_up,
 )
 
+#: The body is told here too: who has a store in memory mostly has bytes there.
+__all__ = ["ROOMY", "BytesBody", "MemoryStore", "read_all"]
+
 #: As S3, but with pieces as small as a test likes.
 ROOMY = Limits(
     min_piece_bytes=1,
@@ -37,30 +41,6 @@ ROOMY = Limits(
     max_pieces=10_000,
     max_object_bytes=5 * 1024**4,
 )
-
-
-class BytesBody:
-    """The bytes of one piece that are in memory already."""
-
-    def __init__(self, data: bytes) -> None:
-        """Keep the bytes; nothing was read yet."""
-        self.length = len(data)
-        self._data = data
-        self._at = 0
-
-    def read(self, most_bytes: int) -> bytes:
-        """Return the next bytes, empty at the end."""
-        block = self._data[self._at : self._at + most_bytes]
-        self._at += len(block)
-        return block
-
-    def rewind(self) -> None:
-        """Start again from the first byte."""
-        self._at = 0
-
-    def crc64nvme(self) -> int:
-        """Return the checksum of all bytes."""
-        return checksum_of(self._data)
 
 
 def read_all(body: Body) -> bytes:
