@@ -10,11 +10,11 @@ from pathlib import Path
 from ckptsyncd.core.facts import FileFact, FileLook, Listing, Piece
 from ckptsyncd.core.messages import PinsWeighed
 from ckptsyncd.core.rules.room import Room
-from ckptsyncd.edge.beneath import fact_below, open_below, within
+from ckptsyncd.edge.beneath import READ, open_below, within
 from ckptsyncd.edge.bodies import FileBody
 from ckptsyncd.edge.discarding import discard
 from ckptsyncd.edge.pins import Check, Pins
-from ckptsyncd.edge.seen import difference, fact_of, words
+from ckptsyncd.edge.seen import difference, fact_at, fact_of, words
 from ckptsyncd.edge.shelf import Shelf
 from ckptsyncd.edge.walk import VANISHED, walk
 from ckptsyncd.edge.writers import Writers
@@ -76,10 +76,11 @@ class RealDisk:
     def look(self, path: str) -> FileLook | None:
         """Examine one file closely; symlinks and directories need no examination."""
         try:
-            fact = fact_below(self.root, path)
-            if fact.kind != "file":
-                return FileLook(fact, writer="none")
-            return self._examined(fact)
+            with within(self.root, path) as (directory, name):
+                fact = fact_at(path, name, directory)
+                if fact.kind != "file":
+                    return FileLook(fact, writer="none")
+                return self._examined(fact, directory, name)
         except VANISHED:
             return None
 
@@ -149,13 +150,14 @@ class RealDisk:
                 most_bytes -= len(block)
             return b"".join(blocks)
 
-    def _examined(self, fact: FileFact) -> FileLook:
+    def _examined(self, fact: FileFact, directory: int, name: str) -> FileLook:
         try:
-            fd = open_below(self.root, fact.path)
+            fd = os.open(name, READ, dir_fd=directory)
         except VANISHED:
             raise
         except PermissionError:
-            return FileLook(fact, fault=_unreadable(self.root, fact))
+            owner = os.stat(name, dir_fd=directory, follow_symlinks=False).st_uid
+            return FileLook(fact, fault=_unreadable(fact, owner))
         try:
             return self._judged(fact, fd)
         except OSError as error:
@@ -179,7 +181,5 @@ class RealDisk:
         return FileLook(after, writer, name, shape, has_end_mark, fault, names, names_bytes)
 
 
-def _unreadable(root: str, fact: FileFact) -> str:
-    with within(root, fact.path) as (directory, name):
-        owner = os.stat(name, dir_fd=directory, follow_symlinks=False).st_uid
+def _unreadable(fact: FileFact, owner: int) -> str:
     return f"unreadable: mode {fact.mode:04o} owned by uid {owner}; run ckptsyncd as that user"

@@ -175,9 +175,11 @@ class Shelf:
 
     def _link(self, folder: Folder, index: int, source: str) -> None:
         name = str(index)
-        with contextlib.suppress(FileNotFoundError):
+        try:
+            link_below(self._root, source, folder.fd, name)
+        except FileExistsError:
             os.unlink(name, dir_fd=folder.fd)
-        link_below(self._root, source, folder.fd, name)
+            link_below(self._root, source, folder.fd, name)
 
     def _hold_open(self, pin_id: str, index: int, source: str) -> None:
         fd = open_below(self._root, source)
