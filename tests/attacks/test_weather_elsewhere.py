@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ckptsyncd.core.records.names import CLAIMS, MANIFESTS, OURS
+from ckptsyncd.core.records import names as keys
 from tests.attacks.storm import Storm, storming
 from tests.attacks.test_soak import calm, evening
 from tests.attacks.test_weather import trainer
@@ -28,19 +28,31 @@ __all__ = ["azurite_server", "fake_gcs_server", "gcp_emulator_server", "google_f
 #: By hand for longer: CKPTSYNCD_TEST_WEATHER_SECONDS=240.
 SECONDS = float(os.environ.get("CKPTSYNCD_TEST_WEATHER_SECONDS", "10"))
 PATIENCE_SECONDS = 240.0
+#: Records of which there is one, or one for each checkpoint, series or companion.
+RECORDS = (
+    *(keys.MANIFESTS, keys.CLAIMS, keys.LATEST, keys.POINTERS, keys.EPOCHS, keys.STARTS),
+    *(keys.COMPANIONS, keys.VERIFIED),
+)
 
 
 def orphans(server: Any, prefix: str) -> list[str]:
-    """Return what lies below a prefix that nothing speaks of, read without the program."""
+    """Return what lies below a prefix that no record speaks of, read without the program.
+
+    What a claim without a manifest stands for was given up; it goes when the claim is old.
+    """
     there = server.objects(f"{prefix}/")
-    documents = [json.loads(data) for key, data in there.items() if key.startswith(MANIFESTS)]
+    documents = [json.loads(data) for key, data in there.items() if key.startswith(keys.MANIFESTS)]
     spoken = {file["key"] for one in documents for file in one["files"] if "key" in file}
-    records = ("claims", "manifests", "latest", "epochs", "starts", "companions")
-    whole = tuple(f"{OURS}{name}/" for name in records)
-    left = [key for key in there if key not in spoken and not key.startswith(whole)]
-    committed = {key.removeprefix(MANIFESTS) for key in there if key.startswith(MANIFESTS)}
-    claimed = {key.removeprefix(CLAIMS) for key in there if key.startswith(CLAIMS)}
-    return sorted(left) + sorted(claimed - committed)
+    claims = [json.loads(data) for key, data in there.items() if key.startswith(keys.CLAIMS)]
+    given_up = tuple(
+        f"{keys.EDITIONS}{keys.quoted(one['checkpoint'])}/{one['edition']}" for one in claims
+    )
+    names = {one["checkpoint"] for one in claims}
+    return sorted(
+        key
+        for key in there
+        if key not in spoken | names and not key.startswith((*RECORDS, *given_up))
+    )
 
 
 @pytest.mark.server

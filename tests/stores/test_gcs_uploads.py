@@ -10,8 +10,8 @@ from ckptsyncd.core.facts import IfAbsent, Piece
 from ckptsyncd.errors import Again, Gone, Lost, Missing
 from ckptsyncd.stores.memory import BytesBody
 from tests.emulators import BUCKET, GcsServer
-from tests.proxy import Proxy
-from tests.stores.gcs_bench import CHUNK, Opened, answer, behind
+from tests.proxy import Proxy, proxied
+from tests.stores.gcs_bench import CHUNK, Opened, address, answer, behind
 from tests.stores.samples import (
     NONCE,
     piece_bytes_of,
@@ -145,6 +145,35 @@ def test_a_finish_whose_answer_is_lost_is_resolved(
     assert (seen.size, seen.crc64nvme, seen.nonce) == (len(data), crc64nvme(data), NONCE)
     assert store.stat("lost").checked == "crc32c"
     assert list(store.uploads("")) == []
+
+
+def test_a_session_that_is_gone_leaves_nothing(
+    gcs_opened: Opened, fake_gcs_server: GcsServer
+) -> None:
+    """A server that ends a session wrongly, and keeps what it had, is cleaned up after."""
+    with proxied(*address(fake_gcs_server.endpoint)) as proxy:
+        first, second = gcs_opened(proxy, "gone"), gcs_opened(proxy, "gone")
+        data = some_bytes(2 * CHUNK)
+        begun = first.begin("large", len(data), CHUNK, NONCE)
+        first.put_piece(begun, Piece(0, 0, CHUNK), BytesBody(data[:CHUNK]))
+        with pytest.raises(Gone):  # who is new has to ask how far it is, which this one minds
+            second.put_piece(begun, Piece(1, CHUNK, CHUNK), BytesBody(data[CHUNK:]))
+        assert fake_gcs_server.objects("gone/") == {}
+
+
+def test_a_copy_whose_answer_is_lost_leaves_one_object(
+    gcs_opened: Opened, checking: Proxy, gcp_emulator_server: GcsServer
+) -> None:
+    """Where a copy stands in for the move, the next try finds it, and removes what was copied."""
+    store = gcs_opened(checking)
+    begun = store.begin("copied", 3, CHUNK, NONCE)
+    receipt = store.put_piece(begun, Piece(0, 0, 3), BytesBody(b"xyz"))
+    checking.rule("swallow", "POST", "rewriteTo/.*copied")
+    with pytest.raises(Again):
+        store.finish(begun, [receipt], crc64nvme(b"xyz"), create_only=True)
+    with pytest.raises(Lost):
+        store.finish(begun, [receipt], crc64nvme(b"xyz"), create_only=True)
+    assert list(behind(store, gcp_emulator_server)()) == ["copied"]
 
 
 def test_a_put_whose_answer_is_lost_is_told_by_reading(gcs_opened: Opened, trusting: Proxy) -> None:

@@ -16,7 +16,7 @@ from ckptsyncd.core.facts import (
 )
 from ckptsyncd.core.ports import Body
 from ckptsyncd.core.records.names import OURS
-from ckptsyncd.errors import Gone, Missing, Refused
+from ckptsyncd.errors import Gone, Lost, Missing, Refused
 from ckptsyncd.stores.checks import (
     adds_up,
     check_key,
@@ -122,10 +122,17 @@ class GcsStore:
         if begun.token.startswith(_PART):
             name = self._growing(begun.key, begun.nonce)
             return self._parts.put(begun.token[len(_PART) :], name, begun, piece, body)
-        address = begun.token.removeprefix(_SESSION)
-        sums = self._sessions.put(address, begun, piece, body)
+        sums = self._put_on(begun, piece, body)
         total = check_sent(begun.key, sums.crc64nvme, body)
         return Receipt(piece.index, piece.length, total, f"{sums.crc32c:08x}")
+
+    def _put_on(self, begun: Begun, piece: Piece, body: Body) -> Passing:
+        """Send on what a session lacks; one that is gone leaves nothing of what it had."""
+        try:
+            return self._sessions.put(begun.token.removeprefix(_SESSION), begun, piece, body)
+        except Gone:
+            self._objects.delete(self._growing(begun.key, begun.nonce))
+            raise
 
     def finish(
         self, begun: Begun, receipts: Sequence[Receipt], crc64nvme: int, *, create_only: bool
@@ -279,17 +286,23 @@ class GcsStore:
     def _moved(self, begun: Begun, label: Label, *, create_only: bool) -> Resource:
         found = self._found()
         name, to = self._growing(begun.key, begun.nonce), self._root + begun.key
-        condition = NO_CONDITION
-        if create_only:
-            condition = self._conditions.free(begun.key, honoured=found.moves_create_only)
         if not found.moves:
-            moved = self._objects.rewrite(name, to, label, condition)
+            try:
+                moved = self._objects.rewrite(name, to, label, self._if_free(begun, create_only))
+            except Lost:  # perhaps to an earlier try of our own
+                self._objects.delete(name)
+                raise
             self._objects.delete(name)
             return moved
         labelled = self._may_label and self._labelled(name, label)
-        moved = self._objects.move(name, to, condition)
+        moved = self._objects.move(name, to, self._if_free(begun, create_only))
         self._may_label = labelled
         return moved
+
+    def _if_free(self, begun: Begun, create_only: bool) -> dict[str, str]:  # noqa: FBT001
+        if not create_only:
+            return NO_CONDITION
+        return self._conditions.free(begun.key, honoured=self._found().moves_create_only)
 
     def _labelled(self, name: str, label: Label) -> bool:
         """Label an upload's object; where that is not allowed, ``stat`` will read it back."""
