@@ -18,7 +18,7 @@ from ckptsyncd.core.records import names
 from ckptsyncd.core.records.manifest import MAX_MANIFEST_BYTES, Manifest, decode
 from ckptsyncd.errors import Again, Missing, Never, PathRefused
 from ckptsyncd.recover.crew import each
-from ckptsyncd.recover.patience import Pace, patiently
+from ckptsyncd.recover.patience import Pace, not_given, patiently
 
 #: Manifests read at the same time: they are small, so the way to the store is what takes time
 #: (guessed), but each may be large and is held while it is parsed.
@@ -161,7 +161,7 @@ def _given(rows: Iterator[Entry | Broken | _Kept | None]) -> Iterator[Entry | Br
             kept += 1
             if not read or kept > MOST_KEPT:
                 raise row.error
-            yield _broken(row.key, f"the store answers, and does not give it: {row.error}")
+            yield _broken(row.key, not_given(row.error))
         else:
             read += isinstance(row, Entry)
             yield row

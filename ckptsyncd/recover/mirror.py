@@ -19,6 +19,7 @@ from ckptsyncd.core.records.documents import MAX_RECORD_BYTES
 from ckptsyncd.core.records.manifest import Manifest, StoredFile, encode
 from ckptsyncd.core.sending.pieces import cut, piece_bytes
 from ckptsyncd.errors import (
+    Again,
     CkptsyncdError,
     Lost,
     Missing,
@@ -28,9 +29,9 @@ from ckptsyncd.errors import (
     StoreError,
 )
 from ckptsyncd.recover.catalog import Catalog, Entry, read_catalog, read_manifest
-from ckptsyncd.recover.patience import Pace, patiently
+from ckptsyncd.recover.patience import Pace, not_given, patiently
 from ckptsyncd.recover.request import PIECE_BYTES, Skipped
-from ckptsyncd.recover.stream import OTHER_CONTENT, Fault, Gap, Reader, fault_of
+from ckptsyncd.recover.stream import OTHER_CONTENT, Fault, Gap, Reader, Span, fault_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +176,14 @@ class _Mirror:
         return patiently(lambda: self._target.put_piece(begun, piece, body), self._pace)
 
     def _read(self, stored: StoredFile, gap: Gap) -> BytesBody:
-        """Return a piece of a file of the first; Never where it is broken there."""
+        """Return a piece of a file of the first; Never where it is broken there, or not given."""
         blocks: list[bytes] = []
-        found = self._reader.read(stored, gap, lambda _, data: blocks.append(data))
+        found: Span | Fault
+        try:
+            found = self._reader.read(stored, gap, lambda _, data: blocks.append(data))
+        except Again as error:
+            fault = fault_of(self._source, stored, self._pace)  # raises where all is silent
+            found = fault or Fault(stored.path, not_given(error))
         if self._pace.stop.is_set():
             msg = "something more urgent has come"
             raise Postponed(msg)

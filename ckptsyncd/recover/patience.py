@@ -85,6 +85,11 @@ def pause_after(error: Again, attempts: int, draw: float) -> float | None:
     return wait_seconds(attempts, Policy(), draw, asked=error.wait_seconds, draining=False)
 
 
+def not_given(error: Again) -> str:
+    """Say what is wrong with bytes that a store never gives although it answers otherwise."""
+    return f"the store answers, and does not give all of it: {error}"
+
+
 def patiently(ask: Callable[[], Answer], pace: Pace) -> Answer:
     """Return the store's answer, asking again while it says *again*; raises its last error."""
     attempts = 0

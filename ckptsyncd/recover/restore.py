@@ -31,7 +31,7 @@ from ckptsyncd.recover.choose import Choice
 from ckptsyncd.recover.fetch import Fetched, fetch
 from ckptsyncd.recover.ground import claimed, folds_of, told, write_durably
 from ckptsyncd.recover.occupied import content_of
-from ckptsyncd.recover.patience import Pace
+from ckptsyncd.recover.patience import Pace, not_given
 from ckptsyncd.recover.place import build, put, set_aside
 from ckptsyncd.recover.plan import Folds, Plan, Unit, check_names, plan_of
 from ckptsyncd.recover.pointing import make_pointers, stored_pointers, wanted_pointers
@@ -224,8 +224,7 @@ class _Restore:
         except Again as error:
             read_manifest(self._store, way.entry.key, self._pace)  # raises where all is silent
             self._kept = self._kept or error
-            reason = f"the store answers, and does not give all of it: {error}"
-            return Skipped(way.entry.title, reason)
+            return Skipped(way.entry.title, not_given(error))
         self._progress.reached("fetched")
         return fetched
 

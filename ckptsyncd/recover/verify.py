@@ -23,7 +23,7 @@ from ckptsyncd.errors import Again, Missing, Never, NoCheckpoint, PathRefused, U
 from ckptsyncd.recover.catalog import Broken, Catalog, Entry, read_catalog, read_manifest
 from ckptsyncd.recover.choose import fitting
 from ckptsyncd.recover.crew import each
-from ckptsyncd.recover.patience import Pace
+from ckptsyncd.recover.patience import Pace, not_given
 from ckptsyncd.recover.request import PIECE_BYTES, WORKERS, Progress, Silence
 from ckptsyncd.recover.sampling import Sample, by_chance, whole
 from ckptsyncd.recover.stream import (
@@ -252,8 +252,7 @@ class Judge:
         """Return what is wrong with a file that is not given; raises where the store is silent."""
         fault = fault_of(self._store, stored, pace)
         self._kept.append(error)
-        reason = f"the store answers, and does not give all of it: {error}"
-        return fault or Fault(stored.path, reason)
+        return fault or Fault(stored.path, not_given(error))
 
     def _jobs(self, samples: Sequence[Sample]) -> Iterator[tuple[int, Gap]]:
         """Yield the ranges to read, each with the number of its sample."""

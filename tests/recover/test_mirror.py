@@ -77,6 +77,21 @@ def test_a_broken_one_does_not_come_over(tmp_path: Path) -> None:
     assert titles(target) == ["run/checkpoint-10@1"]
 
 
+def test_one_that_is_not_given_holds_nothing_up(tmp_path: Path) -> None:
+    """A first store that answers, and never gives one file: others come over, it is told."""
+    source, target = two(tmp_path), MemoryStore()
+    key = "run/checkpoint-20/model.safetensors"
+
+    def weather(verb: str, asked: str) -> Fault | None:
+        return Fault(Again("500")) if (verb, asked) == ("read_range", key) else None
+
+    done = mirrored(FaultyStore(source, weather), target)
+    assert done.copied == ("run/checkpoint-10@1",)
+    assert [skip.title for skip in done.skipped] == ["run/checkpoint-20@1"]
+    assert "does not give all of it: 500" in done.skipped[0].reason
+    assert mirrored(source, target).copied == ("run/checkpoint-20@1",), "once it is given"
+
+
 def test_what_was_pruned_there_stays_pruned(tmp_path: Path) -> None:
     """The second destination may keep fewer than the first."""
     source, target = two(tmp_path), MemoryStore()

@@ -225,7 +225,7 @@ def test_a_manifest_that_is_not_given(tmp_path: Path) -> None:
     first, second = names.manifest_key(newer, 1), names.manifest_key(older, 1)
     result = restore(sick(first), tmp_path / "here", RestoreRequest(), pace=bench.pace())
     assert result.placed == (older,)
-    assert "does not give it: 500" in result.skipped[0].reason
+    assert "does not give all of it: 500" in result.skipped[0].reason
     asked.clear()
     with pytest.raises(Again):
         restore(sick(first, second), tmp_path / "there too", RestoreRequest(), pace=bench.pace())
