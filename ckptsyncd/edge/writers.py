@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,8 @@ MOST_DESCRIPTORS = 20_000
 
 _PROC = "/proc"
 
-Identity = tuple[int, int]
+#: Processes and the links to their descriptors that are open for writing, by the file's number.
+Visible = dict[int, list[tuple[int, str]]]
 
 
 class Writers:
@@ -36,7 +38,7 @@ class Writers:
         """Know nobody yet."""
         self.longest_hold_seconds = 0.0
         self._hidden: dict[int, bool] = {}
-        self._visible: dict[Identity, int] = {}
+        self._visible: Visible = {}
         self._fresh_until = float("-inf")
 
     def of(self, fd: int) -> tuple[Writer, str]:
@@ -52,7 +54,7 @@ class Writers:
             writer = found.writer
         if writer == "none":
             return writer, ""
-        pid = self._seen_writing((status.st_dev, status.st_ino))
+        pid = self._seen_writing(fd, status)
         return (writer, "") if pid is None else ("open", f"pid {pid} ({_command(pid)})")
 
     def _hides_writers(self, fd: int, device: int) -> bool:
@@ -61,39 +63,63 @@ class Writers:
             self._hidden[device] = bool(without_events(fd))
         return self._hidden[device]
 
-    def _seen_writing(self, identity: Identity) -> int | None:
+    def _seen_writing(self, fd: int, status: os.stat_result) -> int | None:
         """Return a process that is seen to have a file open for writing.
 
         A search of the whole machine serves for as long again as it took, but only to tell that
         nobody was seen: the many files of one checkpoint are asked for in one go, and whoever opens
         one meanwhile is seen by an event. Who was seen may have closed it meanwhile.
         """
+        number = _number(f"{_PROC}/self", str(fd))
         begun = ticks()
-        if begun > self._fresh_until or identity in self._visible:
-            self._visible = dict(_open_for_writing())
+        if begun > self._fresh_until or number in self._visible:
+            self._visible = _open_for_writing()
             ended = ticks()
             self._fresh_until = ended + (ended - begun)
-        return self._visible.get(identity)
+        seen = self._visible.get(number, [])
+        return next((pid for pid, link in seen if _leads_to(link, status)), None)
 
 
-def _open_for_writing() -> Iterator[tuple[Identity, int]]:
-    """Yield device and inode of what is open for writing, and by whom, as far as is to be seen."""
-    for pid, link in islice(_descriptors(), MOST_DESCRIPTORS):
+def _open_for_writing() -> Visible:
+    """Return what is open for writing, and by whom, as far as is to be seen.
+
+    No disk is asked: one of them may hang, and looks at our own would wait for it.
+    """
+    found: Visible = defaultdict(list)
+    for process, descriptor in islice(_descriptors(), MOST_DESCRIPTORS):
+        link = f"{process}/fd/{descriptor}"
         with contextlib.suppress(OSError):  # closed meanwhile, or not ours to see
-            # The link's own mode says it; only what is open for writing is asked for on its disk.
-            if not os.lstat(link).st_mode & stat.S_IWUSR:
-                continue
-            status = os.stat(link)  # noqa: PTH116 - a path object costs more
-            if stat.S_ISREG(status.st_mode):
-                yield (status.st_dev, status.st_ino), pid
+            if os.lstat(link).st_mode & stat.S_IWUSR:  # the link's own mode says how it is open
+                found[_number(process, descriptor)].append((int(Path(process).name), link))
+    return dict(found)
 
 
-def _descriptors() -> Iterator[tuple[int, str]]:
-    """Yield every process and the links of its descriptors, whose mode says how they are open."""
+def _descriptors() -> Iterator[tuple[str, str]]:
+    """Yield every process's directory and the number of each of its descriptors."""
     for pid in filter(str.isdecimal, os.listdir(_PROC)):  # noqa: PTH208
-        folder = f"{_PROC}/{pid}/fd"
+        process = f"{_PROC}/{pid}"
         with contextlib.suppress(OSError):  # it ended, or is not ours to see
-            yield from ((int(pid), f"{folder}/{number}") for number in os.listdir(folder))  # noqa: PTH208
+            yield from ((process, number) for number in os.listdir(f"{process}/fd"))  # noqa: PTH208
+
+
+def _number(process: str, descriptor: str) -> int:
+    """Return the kernel's own number of an open file: the same for whoever has the file open.
+
+    Kernels before 5.14 do not tell it; there the file's disk is asked. Two files of different disks
+    may share a number. Source: proc_pid_fdinfo(5).
+    """
+    with open(f"{process}/fdinfo/{descriptor}", "rb", buffering=0) as info:  # noqa: PTH123
+        _, told, number = info.read().partition(b"\nino:")
+    if told:
+        return int(number.split(maxsplit=1)[0])
+    return Path(f"{process}/fd/{descriptor}").stat().st_ino
+
+
+def _leads_to(link: str, status: os.stat_result) -> bool:
+    """Tell whether a descriptor's link leads to a file."""
+    with contextlib.suppress(OSError):  # closed meanwhile
+        return os.path.samestat(os.stat(link), status)  # noqa: PTH116 - a path object costs more
+    return False
 
 
 def _command(pid: int) -> str:
