@@ -88,13 +88,9 @@ class Loop:
         self.shown, self.shown_at = snapshot(self.brain, now), now.boot
 
     def run(self) -> int:
-        """Turn until a stop is ordered; return the exit code.
-
-        What is there already is heard first: the watcher's word that the whole tree is to be
-        listed and the mind's own wish for that are one listing.
-        """
+        """Turn until a stop is ordered; return the exit code."""
         now = self.clock.now()
-        messages = self._next_messages(0.0)
+        messages: list[Message] = [Woken()]
         while True:
             code = self._turn(messages, now)
             if code is not None:
