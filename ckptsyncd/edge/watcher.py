@@ -91,7 +91,7 @@ class Watcher:
         """Begin to watch."""
         self._thread.start()
 
-    def stop(self, wait_seconds: float = 5.0) -> None:
+    def stop(self, wait_seconds: float = 0.5) -> None:
         """End the thread at once; what a hung file system holds up is left to the system."""
         if self._stopping.is_set():
             return

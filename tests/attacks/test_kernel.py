@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from tests import servers
 from tests.process.conftest import Start
 from tests.process.program import command, until
-from tests.process.saving import by_rename, content, safetensors_bytes, trainer_checkpoint
+from tests.process.saving import MIB, by_rename, content, safetensors_bytes, trainer_checkpoint
 
 HASTY = ("--linger-seconds", "0s", "--backlog", "keep-all")
 #: Longer than what counts as having been suspended (``edge.loop.OVERSLEPT_SECONDS``).
@@ -92,4 +100,86 @@ def test_a_save_five_times_a_second(root: Path, durable: str, program: Start) ->
         threading.Event().wait(0.2)
     daemon.until_safe("step-39.pt")
     assert daemon.stop() == 0
+    assert command("verify", durable, "--level", "full").returncode == 0
+
+
+def test_a_name_that_the_store_cannot_take(
+    root: Path, prefix: str, program: Start, s3_server: servers.S3Server
+) -> None:
+    """Over S3's 1,024 bytes: that checkpoint says why it is not safe, and nothing else suffers."""
+    long = root / "/".join(["d" * 200] * 6)
+    long.mkdir(parents=True)
+    by_rename(long / "long.pt", 3000, 1)
+    by_rename(root / "short.pt", 3000, 2)
+    where = ("--s3-endpoint", s3_server.endpoint, "--s3-path-style")
+    daemon = program(root, prefix, *HASTY, *where).start()
+    until(
+        lambda: sorted(daemon.states().values()) == ["parked", "safe"],
+        lambda: f"one is safe and one parked: {daemon.states()}\n{daemon.log[-1500:]}",
+    )
+    status = daemon.status() or {}
+    (parked,) = (row for row in status["checkpoints"] if row["state"] == "parked")
+    left = 1024 - len(prefix.rpartition("/")[2]) - 1
+    assert f"over the store's {left}" in parked["reason"]
+    assert (parked["at_risk"], status["store_failing"], status["exit_code"]) == (True, "", 6)
+    assert "shorten the names" in daemon.log
+    assert daemon.stop() == 6
+    assert command("verify", prefix, "--level", "full", *where).returncode == 0
+
+
+def test_one_core_that_somebody_else_uses(root: Path, durable: str, program: Start) -> None:
+    """Beside a process that never rests checkpoints become safe, and status answers."""
+    on_one_core = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+    rival = subprocess.Popen([*on_one_core, sys.executable, "-c", "while True: pass"])
+    try:
+        root.mkdir()
+        daemon = program(root, durable, *HASTY)
+        daemon.under = on_one_core
+        daemon.start()
+        for step in (10, 20):
+            trainer_checkpoint(root, step, weights=MIB)
+        for step in (10, 20):
+            daemon.until_safe(f"checkpoint-{step}")
+        assert daemon.status() is not None
+        assert daemon.stop() == 0
+    finally:
+        rival.kill()
+        rival.wait()
+
+
+@contextmanager
+def memory_limit(count: int) -> Iterator[Path]:
+    """Make a control group whose members may have so many bytes, page cache included."""
+    for base, limit in (
+        (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+        (Path("/sys/fs/cgroup"), "memory.max"),
+    ):
+        group = base / f"ckptsyncd-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if (group / limit).exists():
+                (group / limit).write_text(str(count))
+                yield group
+                return
+        finally:
+            group.rmdir()
+    pytest.skip("no control group can be made here that limits memory")
+
+
+def test_a_memory_limit_far_below_the_files(root: Path, durable: str, program: Start) -> None:
+    """With 96 MiB for everything, files of 128 MiB become safe, and nobody is killed."""
+    root.mkdir()
+    with memory_limit(96 * MIB) as group:
+        daemon = program(root, durable, *HASTY)
+        enter = f'echo $$ > {group}/cgroup.procs; exec "$@"'
+        daemon.under = ("sh", "-c", enter, "sh")
+        daemon.start()
+        for number in range(2):
+            by_rename(root / f"step-{number}.pt", 128 * MIB, number)
+        for number in range(2):
+            daemon.until_safe(f"step-{number}.pt")
+        assert daemon.stop() == 0
     assert command("verify", durable, "--level", "full").returncode == 0

@@ -39,6 +39,15 @@ def settled(one: Ending, seen: Circumstances = CALM, now: float = 1000.0) -> Dae
     return one.state
 
 
+def test_a_quiet_that_has_passed_does_not_hide_the_deadline() -> None:
+    """Where the last event is long ago, the next turn of a stop is the one at its deadline."""
+    one = ending(stop_at=1008.0)
+    settled(one, RISK)
+    assert one.next_alarm(10.0) == 1008.0 - Policy().stop_margin_seconds
+    settled(one, RISK, 1008.0)
+    assert one.next_alarm(10.0) == float("inf")
+
+
 @pytest.mark.parametrize(
     ("state", "seen", "noticed", "then"),
     [

@@ -258,14 +258,14 @@ class Eyes:
         """Return whether somebody holds a file open for writing, or an event came since then.
 
         Where trainers say by a file that a checkpoint is whole, also whether one lacks it that was
-        not there at the start.
+        not there at the start. What a listing finds that is under way is not known yet.
         """
         gaze = self._gaze
         if gaze.policy.done_file:
             units = (gaze.census.units[name] for name in gaze.open)
             if any(unit.members and not unit.is_found for unit in units):
                 return True
-        return bool(gaze.held) or gaze.heard_at >= since
+        return bool(gaze.held or gaze.scans.under_way) or gaze.heard_at >= since
 
     # How ----------------------------------------------------------------------------------------
 
