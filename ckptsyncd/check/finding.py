@@ -60,6 +60,8 @@ def failed(subject: str, error: CkptsyncdError) -> Finding:
 
 def advice(error: CkptsyncdError) -> str:
     """Return what to do about an error before anything runs."""
+    if isinstance(error, StoreError) and error.throttled:
+        return "the store asks for fewer requests at the moment: check again later"
     is_own = error.hint != type(error).hint
     return error.hint if is_own else _BEFORE_A_START.get(type(error), error.hint)
 

@@ -41,6 +41,8 @@ def test_no_advice_that_only_a_daemon_could_follow(kind: type[StoreError]) -> No
     assert hint
     assert "ckptsyncd" not in hint
     assert "by itself" not in hint
+    slow = failed("store", Again("503", hint="slowed down by themselves", throttled=True))
+    assert slow.hint.endswith("check again later")
 
 
 @pytest.mark.parametrize(

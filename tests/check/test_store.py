@@ -167,6 +167,7 @@ def test_a_role_that_may_not_delete(root: Path, s3_server: servers.S3Server) -> 
         found = check(root, url, *flags)
     assert (found.code, found.level("delete")) == (0, "warn")
     assert "prune and cleaning up need it" in found.text("delete")
+    assert "what the trial wrote stays below .ckptsyncd/probe/" in found.text("delete")
 
 
 def test_a_role_that_may_not_prune(root: Path, s3_server: servers.S3Server) -> None:
@@ -181,6 +182,17 @@ def test_a_role_that_may_not_prune(root: Path, s3_server: servers.S3Server) -> N
     assert "allow deleting below the whole prefix" in found.text("prune")
     url, *flags = at(s3_server)
     assert check(root, url, *flags, "--keep-last", "3").level("prune") == "ok"
+    assert keys(s3_server, url) == []
+
+
+def test_a_role_that_may_not_read(root: Path, s3_server: servers.S3Server) -> None:
+    """The step that reads fails with the right that it wants; no other step is blamed for it."""
+    with in_front_of(s3_server) as (proxy, endpoint):
+        proxy.rules.append(forbidden("HEAD", r"probe/check-"))
+        url, *flags = at(s3_server, endpoint)
+        found = check(root, url, *flags)
+    assert (found.code, found.level("read"), found.level("delete")) == (5, "fail", "ok")
+    assert "allow reading below the whole prefix" in found.text("read")
     assert keys(s3_server, url) == []
 
 
