@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ckptsyncd.edge.filesystems import WITHOUT_EVENTS, magic_of, without_events
+from ckptsyncd.edge.filesystems import WITHOUT_EVENTS, without_events
+from ckptsyncd.statfs import magic_of
 
 
 def test_path_and_descriptor_give_the_same_type(tmp_path: Path) -> None:
