@@ -233,7 +233,13 @@ def _saving(world: CrewWorld, number: int, node: int, version: int) -> Callable[
 
 
 def _starting(world: CrewWorld, machine: Machine) -> Callable[[], None]:
-    return lambda: world.start(machine)
+    """Start a machine, unless it was replaced before: who starts later is the newer one."""
+
+    def start() -> None:
+        if world.of_node(world.node_of[machine.name]) is machine:
+            world.start(machine)
+
+    return start
 
 
 def _on_some(
