@@ -48,7 +48,8 @@ def command(
     """Look at everything that 'run' would use, without a daemon, and say what to do about it.
 
     Records of its own are written below the destination's prefix and removed again (a directory
-    keeps an empty lock file); nothing else is touched. Without DIR and URL the daemon of this machine is looked after.
+    keeps an empty lock file); nothing else is touched. Without DIR and URL the daemon of this
+    machine is looked after.
 
     Exit code: that of the worst line. 0: nothing fails; 2: settings or this machine; 5: the store;
     7: a rule of yours, or one of the bucket's.
