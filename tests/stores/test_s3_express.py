@@ -47,7 +47,7 @@ def store(s3_server: servers.S3Server, proxy: Proxy) -> Iterator[S3Store]:
 def agents(proxy: Proxy, key: str) -> list[str]:
     """Return who sent the bodies of a key: ``short`` or ``sdk``."""
     sent = proxy.sent("PUT", key)
-    return ["sdk" if "user-agent: boto3" in one.headers else "short" for one in sent]
+    return ["sdk" if "user-agent: botocore" in one.headers else "short" for one in sent]
 
 
 def test_small_and_large_bodies_arrive(store: S3Store, proxy: Proxy) -> None:
