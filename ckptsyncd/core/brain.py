@@ -166,8 +166,11 @@ class Brain:
         self._see(now, notes)
         seen = self._circumstances(now)
         self.ending.settle(now.boot, seen, notes)
+        told += self._follow_drain(seen, now, notes)
+        # What the plan called back is at risk again: only now is it known whether this is the end.
+        seen = self._circumstances(now)
         code = 2 if self.ending.refused else self.ending.exit_code(now.boot, seen)
-        told += self._follow_drain(seen, code, now, notes)
+        told += [] if code is None else self.drain.stop(now, seen, notes)
         told += self.tidy.consider(now.boot, seen, self.ending)
         orders: list[Order] = [
             *self.foreman.scanner_orders(now),
@@ -178,16 +181,14 @@ class Brain:
             orders.append(Stop(code))
         return Turn((*notes.ledger, *orders), tuple(notes.moves))
 
-    def _follow_drain(
-        self, seen: Circumstances, code: int | None, now: Instant, notes: Notebook
-    ) -> list[Order]:
+    def _follow_drain(self, seen: Circumstances, now: Instant, notes: Notebook) -> list[Order]:
         """Remake the plan, and return what trainer, sources and disk are told of a drain."""
         orders = self.drain.follow(now, seen, notes)
         if self.ending.end_drill():
             self.ending.settle(now.boot, seen, notes)
             orders += self.drain.follow(now, seen, notes)
         self.planner.consider(now.boot, self.wishes.known_limits, notes)
-        return orders if code is None else [*orders, *self.drain.stop(now, seen, notes)]
+        return orders
 
     def _pace(self) -> Iterator[Order]:
         pace = None if self.ending.is_hasty else self.policy.bandwidth

@@ -6,7 +6,7 @@ under way, so what is not done is wished for again in the next turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -114,7 +114,9 @@ class Wishes:
 
     def turns(self, now: Instant) -> list[Edition]:
         """Return the editions that are not resting, in the order of their turns."""
-        ready = self._ready(now)
+        return self._in_turn(self._ready(now))
+
+    def _in_turn(self, ready: Iterable[Edition]) -> list[Edition]:
         if self.drain.planner.plan is not None:
             chosen, given_up = self.drain.planner.turns(ready)
             return [*chosen, *given_up]
@@ -135,15 +137,18 @@ class Wishes:
 
     def scanner(self, now: Instant) -> Iterator[ScannerOrder]:
         """Yield what the scanner should do: pins first, then second looks, then the eyes' own."""
-        for edition in self.turns(now):
-            if not edition.pinned or (edition.wants_look and self.is_ready):
-                for order in missing(edition, self.scene(edition, now)):
-                    if isinstance(order, ScannerOrder):
-                        yield order
+        # Few of those that are open want the scanner: only they are put in order, in every turn.
+        for edition in self._in_turn(filter(self._wants_scanner, self._ready(now))):
+            for order in missing(edition, self.scene(edition, now)):
+                if isinstance(order, ScannerOrder):
+                    yield order
         yield from self.eyes.orders(now.boot)
         yield from self.beside.reads()
         yield from self.editions.unpins.values()
         yield from self.tidy.removals()
+
+    def _wants_scanner(self, edition: Edition) -> bool:
+        return not edition.pinned or (edition.wants_look and self.is_ready)
 
     # The hands ----------------------------------------------------------------------------------
 

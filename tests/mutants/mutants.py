@@ -193,6 +193,7 @@ class Scanner:
         "core/sending/answers.py",
         "    if waiting is None or message.fact.key != waiting.key:\n",
         "    if waiting is None:\n",
+        first=401,
     ),
     _one(
         "doubtful-seal-taken-as-done",
