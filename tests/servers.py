@@ -51,6 +51,18 @@ class S3Server:
     access_key: str = ACCESS_KEY
     secret_key: str = SECRET_KEY
 
+    def objects(self, prefix: str) -> dict[str, bytes]:
+        """Return what is stored below a prefix, read with a plain client; records' bytes only."""
+        client = boto3.client(
+            "s3", endpoint_url=self.endpoint, config=Config(s3={"addressing_style": "path"})
+        )
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        found = {row["Key"]: b"" for page in pages for row in page.get("Contents", ())}
+        for key in found:
+            if key.endswith(".json"):
+                found[key] = client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        return {key[len(prefix) :]: data for key, data in found.items()}
+
 
 def command(name: str) -> str | None:
     """Return where a server's program is: beside this Python, or on PATH."""

@@ -21,6 +21,9 @@ from ckptsyncd.report.probes import HEALTHY_SECONDS
 LOOK_SECONDS = 5.0
 #: What goes on is told again so often.
 REPEAT_SECONDS = 60.0
+#: Looks that lie so far apart were held up as the loop was (guessed): the process was stopped, or
+#: the machine slept.
+ASLEEP_SECONDS = 15.0
 
 _HINT = "the state directory's disk may hang; nothing is uploaded until it answers"
 
@@ -40,7 +43,7 @@ class Standing:
         """Begin to look."""
         self._now = now
         self._write = write
-        self._turned_at = now().boot
+        self._turned_at = self._looked_at = now().boot
         self._told_at: float | None = None
         self._closing = threading.Event()
         threading.Thread(target=self._run, name="standing", daemon=True).start()
@@ -59,6 +62,9 @@ class Standing:
     def look(self) -> None:
         """Look once, and tell what is to be told."""
         now = self._now().boot
+        if now - self._looked_at > ASLEEP_SECONDS:
+            self._turned_at = now
+        self._looked_at = now
         stood = now - self._turned_at
         if stood < HEALTHY_SECONDS:
             if self._told_at is not None:

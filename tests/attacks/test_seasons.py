@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.attacks.seasons import SEASONS, Place, in_turn, place
 from tests.attacks.storm import Storm, storming
 from tests.attacks.test_soak import Evening, calm, evening, grown
 from tests.attacks.test_weather import trainer
+from tests.attacks.test_weather_elsewhere import orphans
 from tests.process.conftest import Start
 from tests.process.program import Program, command, until
 from tests.process.saving import content
@@ -102,6 +104,7 @@ def test_every_season_ends_well(
         assert not grown(year.evenings, what), grown(year.evenings, what)
     assert daemon.stop(120) == 0
     assert begun_uploads(s3_server, prefix) == []
+    assert orphans(s3_server, urlsplit(prefix).path.strip("/")) == []
     to_read = ("--s3-endpoint", s3_server.endpoint, "--s3-path-style")
     assert command("verify", prefix, "--level", "full", *to_read).returncode == 0
     back = command("restore", prefix, str(tmp_path / "back"), *to_read)

@@ -42,6 +42,7 @@ def orphans(server: Any, prefix: str) -> list[str]:
     """
     there = server.objects(f"{prefix}/")
     documents = [json.loads(data) for key, data in there.items() if key.startswith(keys.MANIFESTS)]
+    assert documents, "something was committed"
     spoken = {file["key"] for one in documents for file in one["files"] if "key" in file}
     claims = [json.loads(data) for key, data in there.items() if key.startswith(keys.CLAIMS)]
     given_up = tuple(

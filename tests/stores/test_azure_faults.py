@@ -92,6 +92,16 @@ def test_silence_ends_with_the_time_out(azure_opened: Opened, azure_proxy: Proxy
     assert raised.value.ambiguous
 
 
+def test_half_a_head_is_no_answer(azure_opened: Opened, azure_proxy: Proxy) -> None:
+    """An answer whose head breaks off is Again: without the rest ours looks like another's."""
+    store = azure_opened()
+    store.put_whole("file", BytesBody(b"x"), NONCE, create_only=True)
+    azure_proxy.rule("half", "HEAD", "/file")
+    with pytest.raises(Again):
+        store.stat("file")
+    assert store.stat("file").nonce == NONCE
+
+
 def test_an_answer_that_breaks_off_is_no_answer(azure_opened: Opened, azure_proxy: Proxy) -> None:
     """A body that ends early is Again, never short data."""
     store = azure_opened(read_timeout_seconds=0.3)

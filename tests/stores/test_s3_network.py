@@ -104,6 +104,16 @@ def test_a_finish_whose_answer_is_lost_is_resolved_by_looking(opened: Opened, pr
     assert read(store, "large", len(data)) == data
 
 
+def test_half_a_head_is_no_answer(opened: Opened, proxy: Proxy) -> None:
+    """An answer whose head breaks off is Again: without the rest ours looks like another's."""
+    store = opened(proxy.endpoint)
+    store.put_whole("file", BytesBody(b"x"), NONCE, create_only=True)
+    proxy.rule("half", "HEAD", "/file")
+    with pytest.raises(Again):
+        store.stat("file")
+    assert store.stat("file").nonce == NONCE
+
+
 def test_half_a_body_is_no_data(opened: Opened, proxy: Proxy) -> None:
     """An answer that breaks off in its body is Again, never short data."""
     store = opened(proxy.endpoint)

@@ -23,6 +23,7 @@ from urllib3.exceptions import HTTPError
 
 from ckptsyncd.errors import Refused, UsageError
 from ckptsyncd.stores.clocks import ServerClock
+from ckptsyncd.stores.heads import require_whole_heads
 from ckptsyncd.stores.s3.express import Express
 from ckptsyncd.stores.s3.faults import OTHERS, classify
 from ckptsyncd.stores.s3.identity import identity_of
@@ -197,6 +198,8 @@ class Wire:
                 s3={"payload_signing_enabled": signed, "addressing_style": self._addressing()},
             ),
         )
+        # The pools of proxies are made from the same classes.
+        require_whole_heads(client._endpoint.http_session._pool_classes_by_scheme)  # noqa: SLF001
         client.meta.events.register("response-received.s3", self._hear)
         if options.stay_in_region:
             home = str(client.meta.region_name)
