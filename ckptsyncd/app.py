@@ -221,10 +221,11 @@ class Program:
             self.inbox.put(message)
 
     def watch(self) -> None:
-        """Begin to watch the root; what lies there is scanned first."""
-        poll = self.settings.watch == "poll"
-        self.watcher = Watcher(Path(self.settings.dir), self._seen, poll=poll)
+        """Begin to watch the root; what lies there is listed as soon as that is so."""
+        polls = self.settings.watch == "poll"
+        self.watcher = Watcher(Path(self.settings.dir), self._seen, poll=polls)
         self.watcher.start()
+        self.loop.brain.eyes.await_watches(self.clock.now().boot)
         self.weigher.start()
 
     def answer(self) -> None:
@@ -243,13 +244,12 @@ class Program:
 
     def serve(self) -> None:
         """Begin to serve metrics and probes where a port is set; raises UsageError."""
-        settings = self.settings
-        if settings.metrics_port is None:
+        if (port := self.settings.metrics_port) is None:
             return
         from ckptsyncd.report.metrics import pages  # noqa: PLC0415 - only where it is served
 
         served = pages(self._look, self.probes)
-        self.web = WebServer(settings.metrics_host, settings.metrics_port, served, self.clock.now)
+        self.web = WebServer(self.settings.metrics_host, port, served, self.clock.now)
         self.web.start()
 
     def _look(self) -> Seen:
@@ -321,11 +321,11 @@ class Program:
         """Turn until the brain ends it, say what was left, and return the exit code."""
         code = self.loop.run()
         shown = self.loop.last()
-        level: Level = "warning" if code else "info"
         text = shown.disk_failing or "everything that was whole is safe"
         if shown.unsynced_bytes:
             text = f"{shown.unsynced_bytes} bytes of finished checkpoints are not in the store"
         self.systemd.stopping()
+        level: Level = "warning" if code else "info"
         self.logs.say(level, "daemon.stopped", self.clock.now(), exit_code=code, text=text)
         self.refusal = self.refusal or self.loop.brain.ending.refused
         return code

@@ -35,6 +35,9 @@ from ckptsyncd.core.seeing.units import Unit
 from ckptsyncd.core.sightings import Settled, Sighting, UnitView
 
 _NEVER = float("inf")
+#: Watches are in place sooner than this, but where there are many thousands (a thousand took half a
+#: second): then what lies there is listed twice, and the first time serves no later than before.
+WATCHES_SECONDS = 2.0
 
 
 class Eyes:
@@ -175,6 +178,10 @@ class Eyes:
         """Forget what was handled of a name that is not on the disk any more."""
         self._gaze.census.handled.pop(checkpoint, None)
 
+    def await_watches(self, now: float) -> None:
+        """List everything when the watches are in place, soon at the latest: once, not twice."""
+        self._gaze.scans.wanted["", True] = now + WATCHES_SECONDS
+
     def hurry(self, on: bool) -> None:  # noqa: FBT001 - one switch, named at every call
         """Shorten quiet times (while draining), or give them back."""
         gaze = self._gaze
@@ -304,8 +311,8 @@ class Eyes:
     def _root_lost(self, message: RootLost, now: float) -> None:
         gaze = self._gaze
         gaze.is_root_missing = not message.present
+        gaze.scans.want("", now)
         if message.present:
-            gaze.scans.want("", now)
             return
         for unit in list(gaze.census.units.values()):
             gaze.drop(unit)
