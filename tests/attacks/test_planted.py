@@ -92,16 +92,20 @@ def test_a_directory_that_becomes_a_link_leads_nowhere(
 def test_a_pins_place_that_becomes_a_link_leads_nowhere(planted: tuple[Path, Path]) -> None:
     """Whoever puts a symlink where pins lie makes nobody read through it."""
     root, outside = planted
-    disk = RealDisk(root, nothing, pins=root / ".ckptsyncd" / "pins")  # type: ignore[arg-type]
-    listing = listed(disk, "run")
-    held, error = disk.pin("a", listing)
+    place = root / ".ckptsyncd" / "pins"
+    disk, later = (RealDisk(root, nothing, pins=place) for _ in range(2))  # type: ignore[arg-type]
+    held, error = disk.pin("a", listed(disk, "run"))
     assert not error
-    (root / ".ckptsyncd" / "pins").rename(root / "theirs")
-    (root / ".ckptsyncd" / "pins").symlink_to(root / "theirs", target_is_directory=True)
+    piece = ("a", held, "run/ckpt-1/weights.bin", Piece(0, 0, 4))
+    (outside / "a").mkdir()
+    (outside / "a" / "0").write_bytes(SECRET)
+    place.rename(root / "theirs")
+    place.symlink_to(outside, target_is_directory=True)
     with pytest.raises(OSError, match="pin is gone"):
-        disk.open_piece("a", held, "run/ckpt-1/weights.bin", Piece(0, 0, 4))
-    assert disk.look_again("a", held)
-    del outside
+        later.open_piece(*piece)
+    assert later.look_again("a", held)
+    # Who made the pin holds its directory open, wherever it was moved: what is there is its own.
+    assert bytes(disk.open_piece(*piece).read(100)) == b"mine"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can give files away")
