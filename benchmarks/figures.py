@@ -155,6 +155,11 @@ def read_back(work: Path) -> Iterator[Figure]:
         here = [sys.executable, "-m", "ckptsyncd", "restore", prefix]
         options = ["--s3-endpoint", target.endpoint, "--s3-path-style"]
         key = f"{prefix}/checkpoint-2/{LARGE.names()[0]}"
+
+        def by_sdk(name: str) -> Callable[[Path], list[str]]:
+            module = [sys.executable, "-m", "benchmarks.downloaders", name, target.endpoint]
+            return lambda to: [*module, key.removeprefix(f"s3://{BUCKET}/"), str(to)]
+
         commands: dict[str, Callable[[Path], list[str]]] = {
             "ckptsyncd restore": lambda to: [*here, str(to), *options],
             "awscli s3 cp": lambda to: [
@@ -164,6 +169,9 @@ def read_back(work: Path) -> Iterator[Figure]:
             "s5cmd cp": lambda to: [
                 program("s5cmd") or "s5cmd", "--endpoint-url", target.endpoint, "cp", key, str(to)
             ],
+            "boto3 download_file": by_sdk("boto3"),
+            "boto3 download_file, tuned": by_sdk("boto3-tuned"),
+            "obstore": by_sdk("obstore"),
         }  # fmt: skip
         yield from compared(f"read back {LARGE.title}", commands, base, target.environment)
 

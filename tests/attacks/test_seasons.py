@@ -106,7 +106,8 @@ def test_every_season_ends_well(
     assert begun_uploads(s3_server, prefix) == []
     assert orphans(s3_server, urlsplit(prefix).path.strip("/")) == []
     to_read = ("--s3-endpoint", s3_server.endpoint, "--s3-path-style")
-    assert command("verify", prefix, "--level", "full", *to_read).returncode == 0
+    verified = command("verify", prefix, "--level", "full", *to_read, seconds=600.0)
+    assert verified.returncode == 0, verified.stdout
     back = command("restore", prefix, str(tmp_path / "back"), *to_read)
     assert back.returncode == 0, back.stderr
     newest = year.names[-1]

@@ -36,7 +36,7 @@ def until(
 
 
 def command(
-    *arguments: str, env: Mapping[str, str] | None = None
+    *arguments: str, env: Mapping[str, str] | None = None, seconds: float = PATIENCE_SECONDS
 ) -> subprocess.CompletedProcess[str]:
     """Run one of the program's commands to its end."""
     return subprocess.run(
@@ -44,7 +44,7 @@ def command(
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE_SECONDS,
+        timeout=seconds,
         env={**os.environ, **(env or {})},
     )
 

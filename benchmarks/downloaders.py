@@ -1,0 +1,85 @@
+"""The SDKs' own ways to download: ``python -m benchmarks.downloaders NAME ENDPOINT KEY FILE``.
+
+None of them compares what arrives with anything that was kept when it was stored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.uploaders import BUCKET, MIB, boto3_client
+
+Download = Callable[[str, Path], object]
+
+
+def boto3_as_it_comes() -> Download:
+    """Download by ``download_file`` with its defaults."""
+    client = boto3_client()
+    return lambda key, to: client.download_file(BUCKET, key, str(to))
+
+
+def boto3_tuned() -> Download:
+    """Download by ``download_file`` in large parts, four at once."""
+    from boto3.s3.transfer import TransferConfig  # noqa: PLC0415
+
+    client = boto3_client(response_checksum_validation="when_required")
+    config = TransferConfig(
+        multipart_threshold=64 * MIB,
+        multipart_chunksize=64 * MIB,
+        max_concurrency=4,
+        io_chunksize=MIB,
+    )
+    return lambda key, to: client.download_file(BUCKET, key, str(to), Config=config)
+
+
+def obstore_stream() -> Download:
+    """Download by obstore (Rust), one stream in blocks of a MiB."""
+    from obstore.store import S3Store  # noqa: PLC0415
+
+    store = S3Store(
+        BUCKET,
+        endpoint=sys.argv[2],
+        access_key_id=os.environ["AWS_ACCESS_KEY_ID"],
+        secret_access_key=os.environ["AWS_SECRET_ACCESS_KEY"],
+        region="us-east-1",
+        virtual_hosted_style_request=False,
+        client_options={"allow_http": True, "timeout": "300s"},
+    )
+
+    def fetch(key: str, to: Path) -> None:
+        with to.open("wb", buffering=0) as file:
+            for block in store.get(key).stream(min_chunk_size=MIB):
+                file.write(block)
+
+    return fetch
+
+
+KINDS: dict[str, Callable[[], Download]] = {
+    "boto3": boto3_as_it_comes,
+    "boto3-tuned": boto3_tuned,
+    "obstore": obstore_stream,
+}
+
+
+def main() -> None:
+    """Download one object and print what that cost."""
+    name, _, key, to = sys.argv[1:]
+    fetch = KINDS[name]()
+    begun, before = time.perf_counter(), time.process_time()
+    fetch(key, Path(to))
+    cost = {
+        "wall_seconds": time.perf_counter() - begun,
+        "cpu_seconds": time.process_time() - before,
+    }
+    sys.stdout.write(json.dumps(cost) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # obstore's runtime may abort while the interpreter ends
+
+
+if __name__ == "__main__":
+    main()
