@@ -162,6 +162,8 @@ def read_back(work: Path) -> Iterator[Figure]:
 
         commands: dict[str, Callable[[Path], list[str]]] = {
             "ckptsyncd restore": lambda to: [*here, str(to), *options],
+            # Its start and what it asks first, which the SDKs below are measured without.
+            "ckptsyncd restore --dry-run": lambda to: [*here, str(to), *options, "--dry-run"],
             "awscli s3 cp": lambda to: [
                 program("aws") or "aws", "--endpoint-url", target.endpoint,
                 "s3", "cp", "--only-show-errors", key, str(to),
