@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.uploaders import BUCKET, MIB, boto3_client
+from benchmarks.uploaders import BUCKET, MIB, boto3_client, obstore_s3
 
 Download = Callable[[str, Path], object]
 
@@ -39,17 +39,7 @@ def boto3_tuned() -> Download:
 
 def obstore_stream() -> Download:
     """Download by obstore (Rust), one stream in blocks of a MiB."""
-    from obstore.store import S3Store  # noqa: PLC0415
-
-    store = S3Store(
-        BUCKET,
-        endpoint=sys.argv[2],
-        access_key_id=os.environ["AWS_ACCESS_KEY_ID"],
-        secret_access_key=os.environ["AWS_SECRET_ACCESS_KEY"],
-        region="us-east-1",
-        virtual_hosted_style_request=False,
-        client_options={"allow_http": True, "timeout": "300s"},
-    )
+    store = obstore_s3({})
 
     def fetch(key: str, to: Path) -> None:
         with to.open("wb", buffering=0) as file:

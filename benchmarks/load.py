@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.figures import rest
 from benchmarks.meter import cpu_of, resident_mib, run
 from tests.process.program import Program, until
 from tests.process.saving import by_rename, safetensors_bytes, trainer_checkpoint
@@ -103,7 +104,7 @@ def many_saves(bench: Bench, seconds: int) -> str:
         if not early and now > begun + seconds / 10:
             early = resident_mib(pid)
         number += 1
-        time.sleep(max(begun + number * SAVE_SECONDS - time.monotonic(), 0))
+        rest(max(begun + number * SAVE_SECONDS - time.monotonic(), 0))
     bench.daemon.until_safe(f"step-{number - 1}.pt")
     late = sorted(_latencies(bench.store))
     return (

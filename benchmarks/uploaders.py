@@ -74,13 +74,17 @@ def boto3_tuned(prefix: str) -> Upload:
 
 def obstore_with(prefix: str, *, signed: bool) -> Upload:
     """Upload by obstore (Rust); it signs a SHA-256 of each part, or checks nothing."""
+    return obstore_into(obstore_s3({} if signed else {"unsigned_payload": True}), prefix)
+
+
+def obstore_s3(config: dict[str, Any]) -> Any:
+    """Return the bucket as obstore has it."""
     from obstore.store import S3Store  # noqa: PLC0415
 
     options: dict[str, Any] = {"allow_http": True, "timeout": "300s"}
-    if cert := os.environ.get("AWS_CA_BUNDLE"):
-        del cert
+    if os.environ.get("AWS_CA_BUNDLE"):
         options["allow_invalid_certificates"] = True
-    store = S3Store(
+    return S3Store(
         BUCKET,
         endpoint=sys.argv[2],
         access_key_id=os.environ["AWS_ACCESS_KEY_ID"],
@@ -88,9 +92,8 @@ def obstore_with(prefix: str, *, signed: bool) -> Upload:
         region="us-east-1",
         virtual_hosted_style_request=False,
         client_options=options,
-        config={} if signed else {"unsigned_payload": True},
+        config=config,
     )
-    return obstore_into(store, prefix)
 
 
 def obstore_into(store: Any, prefix: str) -> Upload:

@@ -200,7 +200,7 @@ class Brain:
 
     def next_alarm(self, now: float) -> float:
         """Return when the next turn is due by the mere passing of time (boot seconds)."""
-        times = [self.ending.next_alarm(self.last_event_at), self.drain.next_alarm(now)]
+        times = [self.ending.next_alarm(self.last_event_at, now), self.drain.next_alarm(now)]
         times.append(self.tidy.next_alarm(now))
         times += [wait.until for wait in self.outstanding.resting.values()]
         times.append(self.outstanding.throttle.until)

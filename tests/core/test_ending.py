@@ -43,9 +43,9 @@ def test_a_quiet_that_has_passed_does_not_hide_the_deadline() -> None:
     """Where the last event is long ago, the next turn of a stop is the one at its deadline."""
     one = ending(stop_at=1008.0)
     settled(one, RISK)
-    assert one.next_alarm(10.0) == 1008.0 - Policy().stop_margin_seconds
+    assert one.next_alarm(10.0, 1000.0) == 1008.0 - Policy().stop_margin_seconds
     settled(one, RISK, 1008.0)
-    assert one.next_alarm(10.0) == float("inf")
+    assert one.next_alarm(10.0, 1008.0) == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_machine_that_outlives_its_notice_goes_back_to_work() -> None:
     one = ending("draining")
     one.notice(BINDING)
     end = 1100.0 + OUTLIVED_SECONDS
-    assert one.next_alarm(0.0) == end
+    assert one.next_alarm(0.0, 1000.0) == end
     assert settled(one, RISK, end - 1) == "draining"
     assert settled(one, RISK, end) == "running"
     one.notice(BINDING)

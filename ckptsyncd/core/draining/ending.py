@@ -59,8 +59,6 @@ class Ending:
     notices: dict[str, Notice] = field(default_factory=dict)
     blind: dict[str, str] = field(default_factory=dict)
     stop_at: float | None = None
-    #: When this was settled last (boot seconds).
-    now: float = float("-inf")
     one_pass: bool = False
     exit_when_drained: bool = False
     confirmed: set[str] = field(default_factory=set)
@@ -146,7 +144,6 @@ class Ending:
 
     def settle(self, now: float, seen: Circumstances, notes: Notebook) -> None:
         """Move to the state that fits; a second call in a turn sees an easy drain through."""
-        self.now = now
         self._outlive(now, notes)
         notes.ledger += self.rows
         self.rows = []
@@ -230,7 +227,7 @@ class Ending:
         busy = not seen.ready or seen.in_progress or seen.will_settle
         return None if busy else left
 
-    def next_alarm(self, seen_event_at: float) -> float:
+    def next_alarm(self, seen_event_at: float, now: float) -> float:
         """Return when the state may change next by the mere passing of time (boot seconds).
 
         What has passed was considered: it must not stand before what is still to come.
@@ -245,7 +242,7 @@ class Ending:
                 self.stop_at - self.policy.stop_margin_seconds,
                 seen_event_at + self.policy.linger_seconds,
             ]
-        return min((time for time in times if time > self.now), default=float("inf"))
+        return min((time for time in times if time > now), default=float("inf"))
 
 
 def _earlier(one: float | None, other: float | None) -> bool:
