@@ -14,7 +14,7 @@ import pytest
 from ckptsyncd.core.facts import Listing, Piece
 from ckptsyncd.edge.disk import RealDisk
 from ckptsyncd.edge.folders import MOST_FOLDERS
-from tests.edge.world import as_nobody, disk_at, listing, needs_root, unchecked
+from tests.edge.world import as_nobody, disk_at, held_open, listing, needs_root, unchecked
 
 MODEL = "checkpoint-1/model.pt"
 
@@ -70,15 +70,14 @@ def test_nothing_stays_open_of_what_was_let_go_of(root: Path) -> None:
     """Pinning, opening and unpinning leave no descriptor behind, with many pins few at a time."""
     disk = disk_at(root)
     files = listing(disk, "checkpoint-1")
-    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     for number in range(3 * MOST_FOLDERS):
         assert disk.pin(f"p{number}", files) == (files, "")
         assert content(disk, f"p{number}", files) == b"weights"
-    assert len(os.listdir("/proc/self/fd")) - before <= MOST_FOLDERS  # noqa: PTH208
+    assert 0 < len(held_open(root.parent)) <= MOST_FOLDERS
     assert content(disk, "p0", files) == b"weights"
     for number in range(3 * MOST_FOLDERS):
         disk.unpin(f"p{number}")
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert held_open(root.parent) == []
 
 
 def test_links_lie_beside_the_root_with_their_mode(root: Path) -> None:
@@ -238,9 +237,9 @@ def test_descriptors_where_links_do_not_reach(root: Path) -> None:
         assert content(disk, "p1", files) == b"weights"
         assert disk.look_again("p1", files) == ""
         assert disk.held() == ("p1",)
-        before = {entry.name for entry in Path("/proc/self/fd").iterdir()}
+        assert len(held_open(root)) == 2
         disk.unpin("p1")
-        assert len({entry.name for entry in Path("/proc/self/fd").iterdir()}) == len(before) - 2
+        assert held_open(root) == []
         assert disk.held() == ()
 
 
@@ -250,10 +249,9 @@ def test_descriptors_are_bounded(root: Path) -> None:
         disk = RealDisk(root, unchecked, pins=Path(elsewhere) / "pins")
         disk._shelf.most_open = 1
         files = listing(disk, "checkpoint-1")
-        before = len(list(Path("/proc/self/fd").iterdir()))
         _, error = disk.pin("p1", files)
         assert "no links can be made, and 1 files are held open; raise ulimit -n" in error
-        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert held_open(root) == []
 
 
 def test_names_that_are_no_names_are_refused(root: Path) -> None:

@@ -44,6 +44,20 @@ def only(disk: RealDisk, path: str) -> FileFact:
     return next(iter(disk.walk(path, recursive=False)))
 
 
+def descriptors() -> dict[str, str]:
+    """Return what this process has open: the numbers of descriptors and what they lead to."""
+    found: dict[str, str] = {}
+    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        with contextlib.suppress(FileNotFoundError):  # the one that listed them
+            found[number] = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115
+    return found
+
+
+def held_open(place: Path) -> list[str]:
+    """Return what lies at and below a place and is open here; others may close theirs meanwhile."""
+    return [path for path in descriptors().values() if path.startswith(str(place))]
+
+
 @contextlib.contextmanager
 def as_nobody() -> Iterator[None]:
     """Act as a user without any rights for a while."""

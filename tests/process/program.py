@@ -120,7 +120,7 @@ class Program:
         """Wait until an edition is safe."""
         until(
             lambda: self.states().get((checkpoint, edition)) == "safe",
-            f"{checkpoint}@{edition} is safe; it is {self.states()}\n{self.log[-2000:]}",
+            lambda: f"{checkpoint}@{edition} is safe; it is {self.states()}\n{self.log[-4000:]}",
         )
 
     def kill(self) -> None:

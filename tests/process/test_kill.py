@@ -64,7 +64,7 @@ def test_a_killed_daemon_goes_on_where_it_was(
     daemon = program(root, prefix, *options).start()
     root.mkdir(exist_ok=True)
     by_rename(root / "big.pt", SIZE, 1)
-    until(held.reached.is_set, f"the request {phase} is held\n{daemon.log[-2000:]}")
+    until(held.reached.is_set, lambda: f"the request {phase} is held\n{daemon.log[-2000:]}")
     daemon.kill()
     held.release.set()
     sent_before = proxy.data_bytes(r"/big\.pt")

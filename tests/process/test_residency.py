@@ -105,7 +105,7 @@ def test_the_region_is_asked_again_after_a_lost_connection(
         proxy.rules.append(Rule("GET", re.compile(r"\?location"), 9, "answer", answer(ELSEWHERE)))
         proxy.rules.append(Rule("PUT", re.compile(r"claims/"), 1, "refuse"))
     trainer_checkpoint(root, 20)
-    until(daemon.ended, f"it ends\n{daemon.log[-2000:]}")
+    until(daemon.ended, lambda: f"it ends\n{daemon.log[-2000:]}")
     assert daemon.wait() == 7
     assert "eu-west-9" in daemon.log
     puts = [one.target for one in proxy.requests[before:] if one.method == "PUT"]

@@ -178,7 +178,10 @@ def test_machines_that_nobody_counted_go_by_the_index(
         "tell how many nodes there are (--nodes)"
     )
     for daemon in (first, second):
-        until(partial(says, daemon, "checkpoint-20", told), f"{daemon.status()}")
+        until(
+            partial(says, daemon, "checkpoint-20", told),
+            lambda: f"{first.status()} {second.status()}",
+        )
     back = command("restore", prefix, str(tmp_path / "back"), *reach)
     assert back.returncode == 0, back.stderr
     expected = content(roots[0]) | content(roots[1])
