@@ -224,7 +224,8 @@ class Disk(Protocol):
         """Make the listing's files readable under ``pin_id`` whatever the trainer does to them.
 
         Hard links, or open descriptors where a link is refused. Returns the listing taken from
-        the pins and, if something went wrong, what (the pin is then not held).
+        the pins and, if something went wrong, what (the pin is then not held). The order of the
+        files' ctimes stays as it was, here and at ``unpin``.
         """
         ...
 

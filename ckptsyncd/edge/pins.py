@@ -3,6 +3,9 @@
 A link does not protect against writing in place; so what is pinned is compared with its listing
 when it is pinned, when it is opened, and at the second look. Symlinks and directories need no pin:
 their listing says everything.
+
+A link moves its file's ctime, when it is made and when it is removed. So both are done in the order
+of ctimes: who lists the files later is told by it which of them was written last.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 from ckptsyncd.core.facts import FileFact, Listing, Shape
 from ckptsyncd.edge.beneath import fact_below, open_below
-from ckptsyncd.edge.seen import difference, fact_of
+from ckptsyncd.edge.seen import age, difference, fact_of
 from ckptsyncd.edge.shelf import Shelf
 from ckptsyncd.edge.writers import Writers
 
@@ -93,16 +96,15 @@ class Pins:
         return fd
 
     def _all(self, pin_id: str, listing: Listing, hold: Hold) -> Listing:
+        held = list(listing.files)
         try:
-            return Listing(
-                tuple(
-                    hold(pin_id, index, fact) if fact.kind == "file" else self._unpinned(fact)
-                    for index, fact in enumerate(listing.files)
-                )
-            )
+            for index, fact in sorted(enumerate(held), key=lambda pair: age(pair[1])):
+                is_file = fact.kind == "file"
+                held[index] = hold(pin_id, index, fact) if is_file else self._unpinned(fact)
         except OSError:
             self._shelf.drop(pin_id)
             raise
+        return Listing(tuple(held))
 
     def _hold(self, pin_id: str, index: int, fact: FileFact) -> FileFact:
         with contextlib.suppress(OSError), self._pinned(pin_id, index, fact) as (fd, copied):

@@ -99,7 +99,7 @@ def test_a_checkpoint_under_another_name_stays_together(stage: Stage) -> None:
     stage.run(10)
     stage.rename("step_5", "best")
     stage.run(10)
-    assert stage.evidence() == {"step_5": "quiet", "best": "quiet"}
+    assert stage.evidence() == {"step_5": "quiet", "best": "rename"}
     assert stage.removed() == ["step_5"]
 
 

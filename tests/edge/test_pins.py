@@ -80,6 +80,23 @@ def test_nothing_stays_open_of_what_was_let_go_of(root: Path) -> None:
     assert held_open(root.parent) == []
 
 
+def test_pins_leave_the_order_in_which_files_were_written(root: Path) -> None:
+    """Links are made and removed oldest first: what was written last has the newest ctime."""
+    (root / "many").mkdir()
+    paths = [root / f"many/{number:04d}.pt" for number in reversed(range(3000))]
+    for path in paths:
+        path.touch()
+    disk = disk_at(root)
+    files = listing(disk, "many")
+    written = [path.stat().st_ctime_ns for path in paths]
+    for change in (disk.pin, lambda pin_id, _: disk.unpin(pin_id)):
+        change("p1", files)
+        moved = [path.stat().st_ctime_ns for path in paths]
+        in_order = [after for _, after in sorted(zip(written, moved, strict=True))]
+        assert in_order == sorted(moved)
+        assert written[-1] < moved[0] < moved[-1]
+
+
 def test_links_lie_beside_the_root_with_their_mode(root: Path) -> None:
     """Links are made beside the root when first needed, with the mode of what they link to."""
     disk = disk_at(root)

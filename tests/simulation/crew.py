@@ -136,7 +136,7 @@ class CrewWorld(World):
             self._write(disk, f"{name}/DONE", f"{number}|all|done".encode())
 
     def _write(self, disk: PretendDisk, path: str, data: bytes) -> None:
-        disk.place(path, data, disk.mtime_ns())
+        disk.place(path, data, disk.now_ns())
 
     def replace_machine(self, node: int) -> None:
         """Let another machine be a node from now on, while the old daemon lives on for a while."""

@@ -29,11 +29,15 @@ UNREADABLE = "Input/output error"
 
 @dataclass(slots=True, eq=False)
 class Inode:
-    """A file's content, whatever names it has. ``is_whole``: its writer came to the end."""
+    """A file's content, whatever names it has. ``is_whole``: its writer came to the end.
+
+    ``ctime_ns``: when it was last written, renamed, linked or unlinked.
+    """
 
     number: int
     data: bytes = b""
     mtime_ns: int = 0
+    ctime_ns: int = 0
     writers: int = 0
     is_whole: bool = False
     path: str = ""
@@ -149,13 +153,14 @@ class PretendDisk:
     def place(self, path: str, data: bytes, mtime_ns: int) -> None:
         """Put a whole file there with this time, as a restore does; under a new inode."""
         self._vanish(path)
-        inode = self.names[path] = Inode(self._number(), data, mtime_ns, is_whole=True, path=path)
+        inode = Inode(self._number(), data, mtime_ns, self.now_ns(), is_whole=True, path=path)
+        self.names[path] = inode
         self._record(inode)
         self._tell(Touched(path, arrived=True))
 
     def symlink(self, path: str, target: str) -> None:
         """Make or replace a symlink."""
-        self.names[path] = Link(self._number(), target, self.mtime_ns())
+        self.names[path] = Link(self._number(), target, self.now_ns())
         self._tell(Touched(path, arrived=True))
 
     def rename(self, old: str, new: str) -> None:
@@ -169,6 +174,7 @@ class PretendDisk:
             if isinstance(node, Inode):
                 self.history.note(name, None)
                 node.path = target
+                node.ctime_ns = self.now_ns() if name == old else node.ctime_ns
                 self._record(node)
         self._tell(Touched(old, gone=True))
         is_folder = isinstance(self.names.get(new), Folder)
@@ -189,7 +195,7 @@ class PretendDisk:
     def changed(self, inode: Inode, *, stamp: bool = True) -> None:
         """Note that a file's content changed; without ``stamp`` its time stays as it was."""
         if stamp:
-            inode.mtime_ns = self.mtime_ns()
+            inode.mtime_ns = inode.ctime_ns = self.now_ns()
         self._record(inode)
 
     def closed(self, inode: Inode) -> None:
@@ -208,7 +214,7 @@ class PretendDisk:
         self.numbers += 1
         return self.numbers
 
-    def mtime_ns(self) -> int:
+    def now_ns(self) -> int:
         """Return the time that a write now would leave."""
         return int(self.wall() * 1e9) // TICK_NS * TICK_NS
 
@@ -272,6 +278,7 @@ class PretendDisk:
             facts.append(now)
             if isinstance(node, Inode):
                 found[fact.path] = (node, False)
+        self._relinked([kept[0] for path, kept in found.items() if path not in held])
         self.pins[pin_id] = found
         return Listing(tuple(facts)), ""
 
@@ -314,7 +321,16 @@ class PretendDisk:
     def unpin(self, pin_id: str) -> None:
         """Let go."""
         self._work()
-        self.pins.pop(pin_id, None)
+        kept = self.pins.pop(pin_id, {})
+        self._relinked([inode for inode, _ in kept.values()])
+
+    def _relinked(self, inodes: list[Inode]) -> None:
+        """Move the ctimes of what got or lost a link, one file each tick, the oldest first."""
+        if not self.has_links:
+            return
+        inodes.sort(key=lambda inode: (inode.ctime_ns, inode.mtime_ns, inode.number))
+        for index, inode in enumerate(inodes):
+            inode.ctime_ns = self.now_ns() + index * TICK_NS
 
     def discard(self, listing: Listing) -> str:
         """Remove the files that are as the listing says, if all are."""
@@ -365,8 +381,9 @@ class PretendDisk:
     def _fact(self, path: str, node: Inode | Link | Folder) -> FileFact:
         if isinstance(node, Inode):
             size, mtime_ns = len(node.data), node.mtime_ns
+            ctime_ns = node.ctime_ns
             return FileFact(
-                path, "file", self.device, node.number, size, mtime_ns, ctime_ns=mtime_ns
+                path, "file", self.device, node.number, size, mtime_ns, ctime_ns=ctime_ns
             )
         if isinstance(node, Link):
             size, mtime_ns = len(node.target), node.mtime_ns

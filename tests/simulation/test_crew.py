@@ -64,7 +64,7 @@ def test_what_nothing_names_and_comes_late_is_not_called_safe() -> None:
     late = world.of_node(2)
     for folder in ("run", "run/checkpoint-10"):
         late.disk.mkdir(folder)
-    late.disk.place("run/checkpoint-10/notes.json", b"{}", late.disk.mtime_ns())
+    late.disk.place("run/checkpoint-10/notes.json", b"{}", late.disk.now_ns())
     world.run(world.now + 90.0)
     assert late.daemon is not None
     assert not late.daemon.brain.editions.safe
@@ -119,7 +119,7 @@ def test_an_old_machine_that_never_committed_does_not_fence_its_replacement() ->
             machine.disk.mkdir(folder)
         data = f"{number}|0|".encode()
         path = f"run/checkpoint-{number}0/shard-0.pt"
-        machine.disk.place(path, data, machine.disk.mtime_ns())
+        machine.disk.place(path, data, machine.disk.now_ns())
         world.run(world.now + 30.0)
     assert old.daemon is not None
     assert new.daemon is not None

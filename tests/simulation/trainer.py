@@ -149,6 +149,18 @@ class Trainer:
         """Write a directory whose marker comes last, over what an earlier run left there."""
         yield from self._directory(f"{self.run}/checkpoint-{self.step}", HF_FILES)
 
+    def promoted(self) -> Steps:
+        """Write such a directory, and give it another name at some time."""
+        first, last = f"{self.run}/checkpoint-{self.step}", f"{self.run}/checkpoint-{self.step + 1}"
+        yield from self._directory(first, HF_FILES)
+        yield self.random.choice((0.0, 0.1, 1.0, 5.0))
+        yield from self.remove(last)
+        self.begins(first)
+        self.begins(last)
+        self.disk.rename(first, last)
+        self.disk.history.ends(first)
+        self.ends(last)
+
     def staged(self) -> Steps:
         """Write a directory under a temporary name, then rename it."""
         name = f"{self.run}/checkpoint-{self.step}"
@@ -176,7 +188,7 @@ class Trainer:
         name = f"{self.run}/weights.pt"
         kind = self.random.random()
         if self.source is None or kind < 0.5:
-            self.source = (self.content(self.size() + 1), self.disk.mtime_ns())
+            self.source = (self.content(self.size() + 1), self.disk.now_ns())
             yield self.random.choice((0.1, 5.0))
         elif kind < 0.7:
             # Tools that set all times to one fixed value are not rare.
@@ -234,4 +246,7 @@ STYLES: dict[str, Callable[[Trainer], Steps]] = {
     "synced": Trainer.synced,
     "unmarked": Trainer.unmarked,
     "rewritten": Trainer.rewritten,
+    "promoted": Trainer.promoted,
 }
+#: What any night may meet; the others have nights of their own.
+USUAL = tuple(sorted(set(STYLES) - {"promoted"}))

@@ -169,6 +169,7 @@ class Eyes:
         for settled in known:
             if not settled.copy:
                 self._gaze.trusted.setdefault(settled.checkpoint, []).append(settled)
+                self._gaze.contents.keep(settled.checkpoint, settled.listing)
 
     def knows(self, checkpoint: str) -> bool:
         """Return whether anything of this name is on the disk, as far as was seen."""

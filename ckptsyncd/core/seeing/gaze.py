@@ -8,6 +8,7 @@ from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.bystanders import Bystanders, print_of
 from ckptsyncd.core.seeing.census import Census
+from ckptsyncd.core.seeing.contents import Contents
 from ckptsyncd.core.seeing.dues import Dues
 from ckptsyncd.core.seeing.layouts.base import Layout
 from ckptsyncd.core.seeing.scans import Scans
@@ -64,6 +65,8 @@ class Gaze:
         self.explicit: set[str] = set()
         #: What had settled in an earlier life, by name.
         self.trusted: dict[str, list[Settled]] = {}
+        #: What was whole under any name.
+        self.contents = Contents()
         #: Directories that arrived by a rename, until they are listed: count and time.
         self.arrivals: dict[str, tuple[int, float]] = {}
         #: What the message just before said was gone: a rename comes as a pair.

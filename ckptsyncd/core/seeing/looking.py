@@ -133,15 +133,16 @@ def _view(gaze: Gaze, unit: Unit) -> View:
 def _trusted(gaze: Gaze, unit: Unit) -> str:
     """Return the evidence on which this very content settled before, if it did.
 
-    Events that come late, somebody who opens a file and writes nothing, a lost pin: none of them
-    makes another save of it.
+    Events that come late, somebody who opens a file and writes nothing, a lost pin, another name:
+    none of them makes another save of it.
     """
     listing = unit.listing()
     if listing == unit.handled:
         return "safe"
     before = gaze.trusted.get(unit.name, [])
     told = [unit.told] if unit.told is not None else []
-    return next((s.evidence for s in (*told, *before) if s.listing == listing), "")
+    evidence = next((s.evidence for s in (*told, *before) if s.listing == listing), "")
+    return evidence or ("rename" if gaze.contents.has(unit.name, listing) else "")
 
 
 def _take_in(gaze: Gaze, unit: Unit, message: Looked, asked: int, now: float) -> None:
@@ -243,6 +244,8 @@ def _whole(gaze: Gaze, unit: Unit, verdict: Whole) -> None:
     if listing in (unit.settled, unit.handled):
         return
     unit.settled = listing
+    if not verdict.is_copy:
+        gaze.contents.keep(unit.name, listing)
     by_index = named(unit.layout, unit.name, view.members) if view.is_share else Named()
     unit.told = Settled(
         checkpoint=unit.name,

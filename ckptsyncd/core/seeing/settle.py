@@ -1,10 +1,11 @@
 """Is a checkpoint whole? A pure function over what the last look found.
 
-Evidence, strongest first: *explicit* (a user said so), *rename* (it arrived whole under its name),
-*marker* (the file that its framework writes last is newer than all others), *format* (one file,
-nobody writes it, its end mark is there), *shape* (the same files as its siblings, as large),
-*quiet* (nothing open, nothing changed for a while), *copy* (it is rewritten faster than it could
-be uploaded: what is there at this moment is whole, and is copied aside).
+Evidence, strongest first: *explicit* (a user said so), *rename* (it arrived whole under its name,
+or was whole under another), *marker* (the file that its framework writes last is newer than all
+others), *format* (one file, nobody writes it, its end mark is there), *shape* (the same files as
+its siblings, as large), *quiet* (nothing open, nothing changed for a while), *copy* (it is
+rewritten faster than it could be uploaded: what is there at this moment is whole, and is copied
+aside).
 
 Never whole: a file that somebody holds open, that is broken or empty, a numbered set with a number
 missing, an index that names a file that is not there, a checkpoint that files are being removed
