@@ -43,6 +43,7 @@ from ckptsyncd.edge.lease import ignore_sigio
 from ckptsyncd.edge.ledger import Ledger, scope_of
 from ckptsyncd.edge.lock import Locks, lock_root
 from ckptsyncd.edge.loop import Loop, Tap
+from ckptsyncd.edge.patient import PatientLedger
 from ckptsyncd.edge.reaper import Reaper
 from ckptsyncd.edge.restored import lineages
 from ckptsyncd.edge.scanner import Scanner
@@ -90,7 +91,7 @@ class Program:
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
     clock: BootClock = field(default_factory=BootClock)
     locks: Locks = field(init=False)
-    ledger: Ledger = field(init=False)
+    ledger: PatientLedger = field(init=False)
     loop: Loop = field(init=False)
     scanner: Scanner = field(init=False)
     watcher: Watcher | None = None
@@ -135,7 +136,7 @@ class Program:
             is_shared=settings.shared_root,
         )
         scope = scope_of(settings.dir, settings.url)
-        self.ledger = Ledger(Path(settings.state_dir) / "ledger.sqlite", scope)
+        self.ledger = PatientLedger(Ledger(Path(settings.state_dir) / "ledger.sqlite", scope))
         room = Room(settings.pins_floor_bytes, settings.pins_most_bytes)
         self.disk = disk = RealDisk(Path(settings.dir), check, lists=listed, room=room)
         self.weigher = Weigher(disk.weigh, self.inbox.put)
@@ -150,10 +151,10 @@ class Program:
         tidied = Tidied(self.store, self.inbox.put, also, brain.who.nonce)
         self.loop.doers = {**self.notified.doers(), **tidied.doers(), BeginAnew: self._begin_anew}
         self.loop.overslept = self.notified.wake
-        if self.ledger.opened:
-            self.logs.say("warning", "ledger.damaged", self.clock.now(), text=self.ledger.opened)
-        if self.doubt:
-            self.logs.say("warning", "restored.unreadable", self.clock.now(), text=self.doubt)
+        doubts = {"ledger.damaged": self.ledger.opened, "restored.unreadable": self.doubt}
+        for event, text in doubts.items():
+            if text:
+                self.logs.say("warning", event, self.clock.now(), text=text)
 
     def _view(self, host: str) -> DaemonView:
         settings = self.settings
@@ -182,10 +183,9 @@ class Program:
         self.probes = Probes(self.clock.now, settings.synced_seconds)
         self.latency = CommitLatency()
         reports = (self.logs, self.last_snapshot, self.systemd, self.probes, self.latency)
-        taps = (*(report.turn for report in reports), self._warn_of_lock)
         self.notified = Notified(settings, os.environ, self.inbox.put, self.clock, self.logs)
         self.outward = Outward(settings, self.clock, self.logs, self.daemon, self.latency)
-        return (*taps, *self.outward.taps)
+        return (*(report.turn for report in reports), self._warn_of_lock, *self.outward.taps)
 
     def _warn_of_lock(self, moves: Sequence[Move], now: Instant, snapshot: Snapshot) -> None:
         """Say once that a second daemon could not be kept away; known only once the root is."""
@@ -342,7 +342,7 @@ class Program:
                 server.close()
         self.scanner.stop(1.0)
         self.last_snapshot.keep(self.clock.now(), self.loop.last())
-        self.ledger.close()
+        self.ledger.close(self.loop.scribe.kept)
         self.locks.release()
         logging.getLogger().removeHandler(self.library_log)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ckptsyncd.core.messages import Message
 from ckptsyncd.core.orders import Acknowledge, KeepReport, RecallTrainer, TellTrainer
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.edge import report_file
+from ckptsyncd.edge.aside import Aside
 from ckptsyncd.edge.attendance import Attendance
 from ckptsyncd.edge.clock import Clock
 from ckptsyncd.edge.notices import Notices
@@ -23,6 +25,9 @@ from ckptsyncd.report.logs import Logs
 from ckptsyncd.settings import Settings
 from ckptsyncd.sources.detect import Surroundings, detected, small_file
 from ckptsyncd.sources.open import Wanted, opened
+
+#: So long is waited for the disk that keeps the report of a drain (guessed: a slow disk's flush).
+REPORT_SECONDS = 1.0
 
 
 def wanted_of(settings: Settings) -> Wanted:
@@ -95,6 +100,8 @@ class Notified:
     notices: Notices | None = None
     teller: Teller = field(init=False)
     attendance: Attendance | None = None
+    #: Writes the report: the end must not wait for a disk that hangs.
+    aside: Aside = field(default_factory=lambda: Aside("report"))
 
     def __post_init__(self) -> None:
         """Prepare everything; nobody is listened to yet."""
@@ -140,8 +147,10 @@ class Notified:
             self.notices.drained(order.source, order.notice_id)
 
     def _keep(self, order: KeepReport) -> None:
+        keep = partial(report_file.keep, Path(self.settings.state_dir), order.data)
         try:
-            report_file.keep(Path(self.settings.state_dir), order.data)
+            self.aside.begin(keep)
+            self.aside.wait(REPORT_SECONDS)
         except OSError as error:
             text = f"the report of the drain cannot be kept: {error}"
             self.logs.say("warning", "drain.unkept", self.clock.now(), text=text)

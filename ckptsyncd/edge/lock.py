@@ -88,12 +88,17 @@ class Locks:
 
     def release(self) -> None:
         """Let go of everything that is held; what a hung disk holds up is left to the system."""
-        leaving = threading.Thread(target=self._leave_root, name="locks", daemon=True)
-        leaving.start()
-        leaving.join(_RELEASE_SECONDS)
-        if self._state >= 0:
-            os.close(self._state)
-            self._state = -1
+        leaves = (self._leave_root, self._leave_state)
+        leaving = [threading.Thread(target=leave, name="locks", daemon=True) for leave in leaves]
+        for thread in leaving:
+            thread.start()
+        for thread in leaving:
+            thread.join(_RELEASE_SECONDS)
+
+    def _leave_state(self) -> None:
+        number, self._state = self._state, -1
+        if number >= 0:
+            os.close(number)
 
     def _lock_root(self) -> None:
         try:

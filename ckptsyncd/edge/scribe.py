@@ -1,8 +1,8 @@
 """Write the ledger, and write later what could not be written now.
 
-A ledger that cannot be written (a full disk, mostly) stops nothing. But a row that stays unwritten
-misleads the next daemon: one that does not know the epoch that this one took believes itself
-replaced. So rows that failed are kept, in their order, and go first the next time.
+A ledger that cannot be written (a disk that is full, mostly, or hangs) stops nothing. But a row
+that stays unwritten misleads the next daemon: one that does not know the epoch that this one took
+believes itself replaced. So rows that failed are kept, in their order, and go first the next time.
 """
 
 from __future__ import annotations
@@ -13,11 +13,17 @@ from typing import Protocol
 
 from ckptsyncd.core.moves import Complained, Move, Recovered
 from ckptsyncd.core.orders import LedgerOrder
+from ckptsyncd.edge.aside import Late
 
 #: So many rows are kept at most, the newest (guessed: some ten megabytes).
 MOST_KEPT = 100_000
 
-_HINT = "free space in the state directory; uploads go on, a restart may repeat some"
+#: A disk that takes less is slow, and nobody is told (guessed).
+LATE_SECONDS = 10.0
+
+_GOES_ON = "uploads go on, a restart may repeat some"
+_HINT = f"free space in the state directory; {_GOES_ON}"
+_LATE_HINT = f"see whether the state directory's disk answers; {_GOES_ON}"
 
 
 class WritesRows(Protocol):
@@ -47,11 +53,18 @@ class Scribe:
         try:
             self.ledger.apply(self.kept)
         except OSError as error:
-            self.failures += 1
             del self.kept[:-MOST_KEPT]
-            if not rows:
-                return []
-            return [Complained(f"the ledger cannot be written: {error}", _HINT, "ledger")]
+            return self._failed(error, is_asked=bool(rows))
         self.kept = []
         count, self.failures = self.failures, 0
         return [Recovered("ledger", count)] if count else []
+
+    def _failed(self, error: OSError, *, is_asked: bool) -> list[Move]:
+        is_late = isinstance(error, Late)
+        if isinstance(error, Late) and error.seconds < LATE_SECONDS:
+            return []
+        self.failures += 1
+        if not is_asked and not (is_late and self.failures == 1):
+            return []
+        text = f"the ledger cannot be written: {error.strerror or error}"
+        return [Complained(text, _LATE_HINT if is_late else _HINT, "ledger")]

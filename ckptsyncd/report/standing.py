@@ -1,7 +1,7 @@
 """Say in the log that the loop stands: it cannot say so itself.
 
-It writes the ledger in its turns, so a state directory on a disk that hangs holds it up, and with
-it everything: nothing is uploaded, and nothing is told. A tap, and a thread that looks after it.
+Whatever holds up a turn holds up everything: nothing is uploaded, and nothing is told. Nothing that
+is known does so for long, so this is for what is not. A tap, and a thread that looks after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPEAT_SECONDS = 60.0
 #: the machine slept.
 ASLEEP_SECONDS = 15.0
 
-_HINT = "the state directory's disk may hang; nothing is uploaded until it answers"
+_HINT = "nothing is uploaded until it turns; please report it with what 'py-spy dump' shows"
 
 
 class Write(Protocol):

@@ -133,6 +133,29 @@ def test_a_mount_that_hangs_for_a_while_loses_nothing(
     assert daemon.stop() == 0
 
 
+def test_a_state_directory_that_hangs_stops_no_upload(
+    hangable: tuple[Path, Callable[[bool], None]], root: Path, durable: str, program: Start
+) -> None:
+    """Its disk does not answer: that is told, checkpoints become safe, and a stop ends in time."""
+    point, hang = hangable
+    root.mkdir()
+    daemon = program(root, durable, *HASTY, "--state-dir", str(point / "state")).start()
+    by_rename(root / "a.pt", 3000, 1)
+    daemon.until_safe("a.pt")
+    hang(True)
+    for number, name in enumerate(("b.pt", "c.pt")):
+        by_rename(root / name, 3000, number)
+        daemon.until_safe(name)
+    until(lambda: "the ledger cannot be written" in daemon.log, lambda: daemon.log[-2000:])
+    assert stop_while_it_hangs(daemon, hang) == 0
+    assert "the loop has not turned" not in daemon.log
+    daemon.start()
+    by_rename(root / "d.pt", 3000, 3)
+    daemon.until_safe("d.pt")
+    assert daemon.stop() == 0
+    assert command("verify", durable, "--level", "full").returncode == 0
+
+
 def test_a_state_directory_that_becomes_read_only_stops_no_upload(
     tmp_path: Path, root: Path, durable: str, program: Start
 ) -> None:
