@@ -38,7 +38,7 @@ class Notebook:
                 old=old,
                 new=state,
                 reason=reason,
-                bytes=edition.listing.bytes,
+                bytes=edition.bytes,
                 step=edition.settled.step,
             )
         )

@@ -88,7 +88,7 @@ class Drain:
     def _usual_bytes(self) -> int:
         """Return how large the next checkpoint probably is: as large as the newest one."""
         found = [(row.manifest.saved_at, row.manifest.bytes) for row in self.editions.safe.values()]
-        found += [(e.saved_at, e.listing.bytes) for e in self.editions.open.values()]
+        found += [(e.saved_at, e.bytes) for e in self.editions.open.values()]
         return max(found, default=(0.0, 0))[1]
 
     def _has_come(self) -> bool:
@@ -277,7 +277,7 @@ def _left(edition: Edition) -> LeftBehind:
         series=edition.series,
         edition=edition.number or edition.expected,
         step=edition.settled.step,
-        bytes=edition.listing.bytes,
+        bytes=edition.bytes,
         bytes_stored=edition.bytes_stored,
         reason=edition.reason,
     )

@@ -96,7 +96,7 @@ def _planned(candidate: Candidate, reason: str = "") -> PlannedView:
 def would_fit(editions: Editions, planner: Planner, now: Instant) -> WouldFit:
     """Return whether a notice that came now would do, at the speed that was measured last."""
     opened = [edition for edition in editions.open.values() if edition.is_open]
-    count = sum(edition.listing.bytes - edition.bytes_stored for edition in opened)
+    count = sum(edition.bytes - edition.bytes_stored for edition in opened)
     if not opened:
         safe = ((row.manifest.saved_at, row.manifest.bytes) for row in editions.safe.values())
         count = max(safe, default=(0.0, 0))[1]

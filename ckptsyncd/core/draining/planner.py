@@ -182,7 +182,7 @@ class Planner:
             step=edition.settled.step,
             rank=rank,
             saved_at=edition.saved_at,
-            rest=edition.listing.bytes - edition.bytes_stored,
+            rest=edition.bytes - edition.bytes_stored,
             load=load,
             advances=point is None or rank > point,
             point_at=None if point is None else point[2],

@@ -42,7 +42,7 @@ class Crowding:
 
     def _worth(self, edition: Edition) -> tuple[float, Rank]:
         """Order editions by what would be lost with them."""
-        share = edition.bytes_stored / max(edition.listing.bytes, 1)
+        share = edition.bytes_stored / max(edition.bytes, 1)
         return (share if edition.began else -1.0, self.rank_of(edition))
 
     def _let_go(self, edition: Edition, reason: str, notes: Notebook) -> None:

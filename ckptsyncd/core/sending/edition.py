@@ -45,8 +45,6 @@ class FileProgress:
     @property
     def bytes_stored(self) -> int:
         """How many of its bytes the store has confirmed."""
-        if not self.receipts:  # thousands of small files have none
-            return 0
         return sum(receipt.length for receipt in self.receipts.values())
 
     def restart(self) -> None:
@@ -70,7 +68,8 @@ class Edition:
     committed editions of the same name whose content may be this one; ``rival`` is the one whose
     sizes are equal and whose checksums are being compared (``sums``). ``source`` is the committed
     edition whose unchanged files it may share, until it is known whether that is still there.
-    ``joint`` is how far it is where several machines store it together.
+    ``joint`` is how far it is where several machines store it together. ``bytes`` are all that its
+    files hold, ``bytes_whole`` those of the files that are in the store.
     """
 
     settled: Settled
@@ -97,10 +96,14 @@ class Edition:
     gave_way: bool = False
     joint: Joint = field(default_factory=Joint)
     saved_at: float = field(init=False)
+    bytes: int = field(init=False)
+    bytes_whole: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Keep what is asked for in every turn: a listing may have a hundred thousand files."""
         self.saved_at = self.settled.listing.saved_at
+        self.bytes = self.settled.listing.bytes
+        self.bytes_whole = sum(stored.size for stored in self.stored.values())
 
     @property
     def checkpoint(self) -> str:
@@ -120,8 +123,19 @@ class Edition:
     @property
     def bytes_stored(self) -> int:
         """How many of its bytes the store has confirmed."""
-        whole = sum(stored.size for stored in self.stored.values())
-        return whole + sum(progress.bytes_stored for progress in self.files.values())
+        # Thousands of small files have no receipts, and this is asked for several times a second.
+        begun = (progress for progress in self.files.values() if progress.receipts)
+        return self.bytes_whole + sum(progress.bytes_stored for progress in begun)
+
+    def keep(self, row: StoredFile) -> None:
+        """Note that a file is in the store, which it was not before."""
+        self.stored[row.path] = row
+        self.bytes_whole += row.size
+
+    def begin_anew(self) -> None:
+        """Forget which files are on their way or in the store."""
+        self.files, self.stored, self.stamps = {}, {}, {}
+        self.bytes_whole = 0
 
     @property
     def wants_look(self) -> bool:

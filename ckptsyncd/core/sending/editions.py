@@ -149,9 +149,7 @@ class Editions:
         edition.source = 0
         edition.joint = Joint()
         self._abandon_uploads(edition, notes)
-        edition.files = {}
-        edition.stored = {}
-        edition.stamps = {}
+        edition.begin_anew()
         self._forget_row(edition.save_id, notes)
         self.number(edition, notes)
 

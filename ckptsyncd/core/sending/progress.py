@@ -32,11 +32,11 @@ def plan_files(
     """
     for fact in edition.listing.files:
         if fact.kind != "file":
-            edition.stored[fact.path] = stored_file(fact, "", 0, "", scene.policy.node)
+            edition.keep(stored_file(fact, "", 0, "", scene.policy.node))
         elif fact.path in previous:
-            edition.stored[fact.path] = previous[fact.path]
+            edition.keep(previous[fact.path])
         elif row is not None and fact.path in row.objects:
-            edition.stored[fact.path] = row.objects[fact.path]
+            edition.keep(row.objects[fact.path])
         else:
             progress = FileProgress(fact, key_for(edition, fact.path, scene, 0))
             edition.files[fact.path] = progress
@@ -102,7 +102,7 @@ def store_file(
     sums = _piece_sums(progress)
     if progress.begun is not None and sums:
         row = replace(row, piece_bytes=progress.begun.piece_bytes, piece_sums=sums)
-    edition.stored[fact.path] = row
+    edition.keep(row)
     del edition.files[fact.path]
 
 
