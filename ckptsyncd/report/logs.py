@@ -18,6 +18,7 @@ from ckptsyncd.core.facts import Instant
 from ckptsyncd.core.moves import Complained, DaemonMoved, Move, Moved, Recovered, Said
 from ckptsyncd.core.snapshot import Snapshot
 from ckptsyncd.report.log_lines import adopt_libraries, logger
+from ckptsyncd.report.outlet import outlet
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -69,7 +70,7 @@ class Logs:
 
         ``secrets`` are texts that are hidden wherever they turn up.
         """
-        self._made = (file or sys.stderr, form, secrets)
+        self._made = (file or outlet(sys.stderr), form, secrets)
         self._log = self._logger(level)
         self._failing: dict[str, _Failing] = {}
         self._moved_at: dict[str, float] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -154,6 +155,28 @@ def test_a_state_directory_that_hangs_stops_no_upload(
     daemon.until_safe("d.pt")
     assert daemon.stop() == 0
     assert command("verify", durable, "--level", "full").returncode == 0
+
+
+def test_a_log_that_nobody_reads_stops_no_upload(
+    tmp_path: Path, root: Path, durable: str, program: Start
+) -> None:
+    """Whoever reads the log is stopped and its pipe full: all goes on, a stop ends in time."""
+    root.mkdir()
+    fifo = tmp_path / "log"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDWR)
+    try:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        daemon = program(root, durable, *HASTY, "--log-level", "debug")
+        daemon.under = ("sh", "-c", f'exec "$@" 2>{fifo}', "sh")
+        daemon.start()
+        for number in range(12):
+            by_rename(root / f"step-{number}.pt", 3000, number)
+            daemon.until_safe(f"step-{number}.pt")
+        assert daemon.stop(STOPPED_SECONDS) == 0
+        assert len(os.read(reader, 65536)) > 3000, "the pipe was full"
+    finally:
+        os.close(reader)
 
 
 def test_a_state_directory_that_becomes_read_only_stops_no_upload(
