@@ -12,9 +12,6 @@ from ckptsyncd.core.rules.bucket import Location
 from ckptsyncd.core.rules.residency import Egress, Residency, refusal
 from ckptsyncd.errors import PolicyRefused, StoreError
 from ckptsyncd.settings import Settings
-from ckptsyncd.sources.detect import detected, small_file
-from ckptsyncd.sources.open import Wanted
-from ckptsyncd.sources.whereabouts import located, whereabouts
 from ckptsyncd.stores.guarded import GuardedStore
 
 _EGRESS: dict[str, Egress] = {
@@ -35,6 +32,11 @@ def machine_of(settings: Settings, environment: Mapping[str, str], now: Instant)
 
     May block as long as a metadata service's time-outs; raises UsageError for a wrong address.
     """
+    # Only a rule or a question needs them; they are a fifth of what a restore would import.
+    from ckptsyncd.sources.detect import detected, small_file  # noqa: PLC0415
+    from ckptsyncd.sources.open import Wanted  # noqa: PLC0415
+    from ckptsyncd.sources.whereabouts import located, whereabouts  # noqa: PLC0415
+
     provider, colon, region = settings.machine_region.partition(":")
     if colon:
         return located(provider, region)

@@ -15,7 +15,6 @@ from ckptsyncd import __version__
 from ckptsyncd.cli.lazy import Entry, LazyGroup
 from ckptsyncd.core.words import printable, redacted
 from ckptsyncd.errors import CkptsyncdError
-from ckptsyncd.signals import hold_stops
 
 #: Every command, in the order of ``--help``. The words are those of the command's own file.
 COMMANDS: dict[str, Entry] = {
@@ -81,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] in _DAEMONS:
+        from ckptsyncd.signals import hold_stops  # noqa: PLC0415 - no other command has any use
+
         hold_stops()
     try:
         code = group.main(arguments, prog_name="ckptsyncd", standalone_mode=False)

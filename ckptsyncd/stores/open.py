@@ -14,7 +14,6 @@ from ckptsyncd.errors import UsageError
 from ckptsyncd.stores.azure.options import AzureOptions
 from ckptsyncd.stores.gcs.options import GcsOptions
 from ckptsyncd.stores.s3.options import S3Options
-from ckptsyncd.stores.volume.store import VolumeStore
 
 FORMS = (
     "s3://bucket/prefix, gs://bucket/prefix, az://account/container/prefix or file:///absolute/path"
@@ -91,6 +90,8 @@ def open_store(
     """
     to = parse_url(url)
     if to.scheme == "file":
+        from ckptsyncd.stores.volume.store import VolumeStore  # noqa: PLC0415 - only where used
+
         return VolumeStore(to.path)
     with _sdk(url, to.scheme):
         if to.scheme == "gs":

@@ -19,6 +19,11 @@ from ckptsyncd.settings import DEFINITIONS
 
 MINE = ("run", "sync", "status", "drain", "commit", "wait", "config", "demo")
 HEAVY = ("boto3", "botocore", "awscrt", "prometheus_client", "structlog", "ckptsyncd.app")
+#: What only other commands or other stores need; each costs a restore time before its first byte.
+FOR_OTHERS = (
+    "botocore", "google", "azure", "requests", "urllib3", "prometheus_client", "structlog",
+    "sqlite3", "ckptsyncd.app", "ckptsyncd.sources", "ckptsyncd.signals",
+)  # fmt: skip
 
 
 def ended(*arguments: str) -> int:
@@ -155,6 +160,18 @@ def test_light_commands_stay_light(arguments: list[str], tmp_path: Path) -> None
     _, modules = imported_by(*arguments, environ=environ)
     assert "ckptsyncd.cli.program" in modules
     assert modules.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("verb", ["list", "verify", "restore"])
+def test_what_reads_a_volume_needs_no_cloud(verb: str, tmp_path: Path) -> None:
+    """No SDK, no metadata of a machine, no ledger and no metrics are imported to read a volume."""
+    to = [str(tmp_path / "here")] if verb == "restore" else []
+    arguments = [verb, f"file://{tmp_path}/durable", *to]
+    out, modules = imported_by(*arguments, environ={"HOME": str(tmp_path)})
+    assert "no checkpoint" in out
+    assert f"ckptsyncd.cli.{verb}" in modules
+    assert "ckptsyncd.stores.volume.store" in modules
+    assert modules.isdisjoint(FOR_OTHERS)
 
 
 def test_names_are_completed(tmp_path: Path) -> None:
