@@ -56,7 +56,7 @@ _TIMEOUT = Duration(0.0, 366 * 24 * 3600.0)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--workers", type=click.IntRange(1, 64), default=WORKERS, show_default=True,
-    help="Reads at the same time.",
+    help="Reads at the same time, at most.",
 )  # fmt: skip
 @store_flags
 def command(url: str, directory: Path, **flags: Any) -> None:

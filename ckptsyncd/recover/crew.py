@@ -26,9 +26,19 @@ class _Left:
 class Crew(Generic[Job, Result]):
     """Threads that do one thing to many jobs. At most twice as many jobs as threads are taken."""
 
-    def __init__(self, do: Callable[[Job], Result], workers: int, stop: threading.Event) -> None:
-        """Start the threads; ``stop`` is set when the crew ends early, for ``do`` to look at."""
+    def __init__(
+        self,
+        do: Callable[[Job], Result],
+        workers: int,
+        stop: threading.Event,
+        wanted: Callable[[], int] | None = None,
+    ) -> None:
+        """Start the threads; ``stop`` is set when the crew ends early, for ``do`` to look at.
+
+        No more than ``wanted`` of them have a job at any time.
+        """
         self._do = do
+        self._wanted = wanted or (lambda: workers)
         self._stop = stop
         self._inbox: queue.SimpleQueue[Job | _Left] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[Result | Exception | _Left] = queue.SimpleQueue()
@@ -41,7 +51,7 @@ class Crew(Generic[Job, Result]):
         rest = iter(jobs)
         under_way = 0
         while True:
-            for job in islice(rest, 2 * len(self._threads) - under_way):
+            for job in islice(rest, max(self._room() - under_way, 0)):
                 self._inbox.put(job)
                 under_way += 1
             if not under_way:
@@ -54,6 +64,11 @@ class Crew(Generic[Job, Result]):
             if isinstance(answer, Exception):
                 raise answer
             yield answer
+
+    def _room(self) -> int:
+        """Return how many jobs may be given out: where all are wanted the next ones wait ready."""
+        wanted, workers = self._wanted(), len(self._threads)
+        return wanted if wanted < workers else 2 * workers
 
     def close(self) -> None:
         """Let the threads go, at once if jobs are left."""
@@ -78,11 +93,16 @@ class Crew(Generic[Job, Result]):
 
 
 def each(
-    jobs: Iterable[Job], do: Callable[[Job], Result], workers: int, stop: threading.Event
+    jobs: Iterable[Job],
+    do: Callable[[Job], Result],
+    workers: int,
+    stop: threading.Event,
+    wanted: Callable[[], int] | None = None,
 ) -> Iterator[Result]:
     """Yield ``do(job)`` of every job as they come; raises the first error.
 
-    ``stop`` is set once no more results are wanted, also after an error or an early end.
+    ``stop`` is set once no more results are wanted, also after an error or an early end. ``wanted``
+    says anew after each result how many of the workers, at least one, are to have a job.
     """
-    with closing(Crew(do, workers, stop)) as crew:
+    with closing(Crew(do, workers, stop, wanted)) as crew:
         yield from crew.results(jobs)

@@ -12,6 +12,7 @@ from ckptsyncd.core.records.manifest import StoredFile
 from ckptsyncd.recover.assembly import Assembly
 from ckptsyncd.recover.crew import each
 from ckptsyncd.recover.patience import Pace
+from ckptsyncd.recover.readers import Readers
 from ckptsyncd.recover.request import Progress, RestoreRequest
 from ckptsyncd.recover.staging import Staging
 from ckptsyncd.recover.stream import OTHER_CONTENT, Fault, Gap, Reader, Span
@@ -51,10 +52,11 @@ def fetch(
     resumed = sum(each(assemblies, Assembly.prepare, request.workers, threading.Event()))
     progress.began(len(files), sum(stored.size for stored in files), resumed)
     stop = threading.Event()
-    fetcher = _Fetcher(store, progress, replace(pace, stop=stop))
+    readers = Readers(request.workers, pace.clock)
+    fetcher = _Fetcher(store, progress, replace(pace, stop=stop), readers)
     jobs = ((a, gap) for a in assemblies for gap in a.gaps(request.piece_bytes))
     coarse: list[str] = []
-    for done in each(jobs, fetcher.fill, request.workers, stop):
+    for done in each(jobs, fetcher.fill, request.workers, stop, readers.wanted):
         coarse += [done.coarse] if done.coarse else []
         if done.fault:
             return Fetched(fetcher.bytes, resumed, done.fault, tuple(coarse))
@@ -64,8 +66,9 @@ def fetch(
 class _Fetcher:
     """Fills gaps, from several threads."""
 
-    def __init__(self, store: Store, progress: Progress, pace: Pace) -> None:
+    def __init__(self, store: Store, progress: Progress, pace: Pace, readers: Readers) -> None:
         self.bytes = 0
+        self._readers = readers
         self._progress = progress
         self._pace = pace
         self._lock = threading.Lock()
@@ -74,6 +77,10 @@ class _Fetcher:
     def fill(self, job: tuple[Assembly, Gap]) -> _Done:
         """Fetch one piece, and finish its file if it was the last."""
         assembly, gap = job
+        with self._readers.reading(gap.length):
+            return self._filled(assembly, gap)
+
+    def _filled(self, assembly: Assembly, gap: Gap) -> _Done:
         span = self._piece(assembly, gap)
         if isinstance(span, Fault):
             return _Done(span)

@@ -7,8 +7,9 @@ from typing import Literal, Protocol
 
 from ckptsyncd.recover.catalog import Entry
 
-#: Ranged reads at the same time (Litestream restores with 8; two more than saturate 25 Gbit/s at
-#: S3's 90 MB/s a stream are no use on a small machine, so guessed from there).
+#: Ranged reads at the same time, at most (Litestream restores with 8; two more than saturate 25
+#: Gbit/s at S3's 90 MB/s a stream are no use on a small machine, so guessed from there). How many
+#: of them are of use is found out while it goes (``readers``).
 WORKERS = 8
 #: Bytes of one ranged read, and what is lost at most when a restore is killed (guessed).
 PIECE_BYTES = 16 * 1024 * 1024

@@ -14,6 +14,7 @@ from ckptsyncd.errors import Again, CkptsyncdError, Refused
 from ckptsyncd.recover.assembly import Assembly
 from ckptsyncd.recover.crew import each
 from ckptsyncd.recover.fetch import _Fetcher
+from ckptsyncd.recover.readers import Readers
 from ckptsyncd.recover.request import RestoreRequest, Silence, Step
 from ckptsyncd.recover.restore import restore
 from ckptsyncd.recover.staging import Staging
@@ -79,7 +80,7 @@ def test_a_stop_forgets_nothing(tmp_path: Path) -> None:
     assembly.prepare()
     first, last = assembly.gaps(500)
     pace = bench.pace()
-    fetcher = _Fetcher(store, Silence(), pace)
+    fetcher = _Fetcher(store, Silence(), pace, Readers(8, pace.clock))
     assert fetcher.fill((assembly, first)).fault is None
     pace.stop.set()
     assert fetcher.fill((assembly, last)).fault is None

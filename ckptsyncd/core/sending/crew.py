@@ -29,9 +29,13 @@ REQUEST_BYTES = 256 * 1024
 
 @dataclass(slots=True)
 class Crew:
-    """How many hands work at once; what is measured are orders given out since that number held."""
+    """How many hands work at once; what is measured are orders given out since that number held.
+
+    More are tried only where a transfer takes less than ``longest_seconds``.
+    """
 
     size: int = FIRST_HANDS
+    longest_seconds: float = MOST_SECONDS
     since: float = float("-inf")
     rest_until: float = float("-inf")
     #: What is being tried: from so many hands, which carried so much in a second.
@@ -72,7 +76,7 @@ class Crew:
             self._decide(hands, speed, most, now)
 
     def _decide(self, hands: int, speed: float, most: int, now: float) -> None:
-        may_grow = math.fsum(self._seconds) / len(self._seconds) < MOST_SECONDS
+        may_grow = math.fsum(self._seconds) / len(self._seconds) < self.longest_seconds
         if not self.tried_from:
             grows = hands < most and may_grow
             self._try(hands * 2 if grows else hands // 2, hands, speed, most, now)
