@@ -23,7 +23,7 @@ from benchmarks import figures
 from benchmarks.clouds import SERVERS, Server
 from benchmarks.daemon import daemon
 from benchmarks.data import FULL, GIB, QUICK, Case, make
-from benchmarks.meter import Cost, PeerFailedError, run
+from benchmarks.meter import Cost, PeerFailedError, run, warmed
 from benchmarks.peers import PEERS, Peer
 from benchmarks.results import FOLDER, US, Results, Row, newest
 from benchmarks.server import NotBuiltError, Target
@@ -81,12 +81,6 @@ def rounds_of(
     for who, costs in found.items():
         if costs:
             yield Row(target.name, case.title, who, checks[who], tuple(costs))
-
-
-def warmed(size_bytes: int) -> None:
-    """Touch memory in a process of its own: what this one ever had would count as a child's."""
-    program = f"from benchmarks.meter import warm; warm({size_bytes})"
-    run([sys.executable, "-c", program], {})
 
 
 def measured(peer: Peer, target: Target, source: Path) -> list[Cost]:

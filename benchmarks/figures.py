@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks import sidecars
 from benchmarks.daemon import Daemon, daemon
 from benchmarks.data import MIB, Case, linked, make
-from benchmarks.meter import cpu_of, resident_mib, run
+from benchmarks.meter import cpu_of, resident_mib, run, warmed
 from benchmarks.peers import program
 from benchmarks.results import Figure
 from benchmarks.server import BUCKET, sink
@@ -162,7 +162,7 @@ def read_back(work: Path) -> Iterator[Figure]:
 
         commands: dict[str, Callable[[Path], list[str]]] = {
             "ckptsyncd restore": lambda to: [*here, str(to), *options],
-            # Its start and what it asks first, which the SDKs below are measured without.
+            # Its start and what it asks first.
             "ckptsyncd restore --dry-run": lambda to: [*here, str(to), *options, "--dry-run"],
             "awscli s3 cp": lambda to: [
                 program("aws") or "aws", "--endpoint-url", target.endpoint,
@@ -224,7 +224,10 @@ def compared(
     env: dict[str, str],
     rounds: int = 3,
 ) -> Iterator[Figure]:
-    """Run commands in turn, each with a new target; yield wall and CPU seconds of each."""
+    """Run commands in turn, each with a new target; yield wall and CPU seconds of each.
+
+    Every one is measured from the start of its process to its end.
+    """
     walls: dict[str, list[float]] = {}
     cpus: dict[str, list[float]] = {}
     for turn in range(rounds):
@@ -233,6 +236,7 @@ def compared(
             made = command(to)
             if shutil.which(made[0]) is None:
                 continue
+            warmed(LARGE.total_bytes)
             cost = run(made, env)
             walls.setdefault(name, []).append(cost.wall_seconds)
             cpus.setdefault(name, []).append(cost.cpu_seconds)

@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,12 @@ def warm(size_bytes: int) -> None:
     with mmap.mmap(-1, size_bytes) as memory:
         for at in range(0, size_bytes, len(_BLOCK)):
             memory[at : at + len(_BLOCK)] = _BLOCK[: min(len(_BLOCK), size_bytes - at)]
+
+
+def warmed(size_bytes: int) -> None:
+    """Touch memory in a process of its own: what this one ever had would count as a child's."""
+    program = f"from benchmarks.meter import warm; warm({size_bytes})"
+    run([sys.executable, "-c", program], {})
 
 
 def cpu_of(pid: int) -> float:
