@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
-from requests.utils import get_environ_proxies
+from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_environ_proxies, select_proxy
 
 from ckptsyncd.stores.heads import require_whole_heads
+from ckptsyncd.stores.lines import Lines, Place, connected
 
 #: Where requests looks for a bundle of certificates, the first one first.
 BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -28,3 +32,26 @@ def settled(session: requests.Session, endpoint: str) -> None:
             pools = dict(adapter.poolmanager.pool_classes_by_scheme)
             require_whole_heads(pools)
             adapter.poolmanager.pool_classes_by_scheme = pools
+
+
+def lines_beside(
+    session: requests.Session, endpoint: str, connect_seconds: float, read_seconds: float
+) -> Lines | None:
+    """Return connections of our own to where a settled session goes, trusting whom it trusts.
+
+    ``None`` where only the session knows the way: through a proxy, or to what is no plain address.
+    """
+    parts = urlsplit(endpoint)
+    if parts.hostname is None or parts.query or select_proxy(endpoint, session.proxies):
+        return None
+    place = Place(parts.scheme == "https", parts.hostname, parts.port, parts.netloc)
+    context = _trusting(session.verify) if place.is_tls else None
+    return Lines(place, lambda: connected(place, context, connect_seconds, read_seconds))
+
+
+def _trusting(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - as requests has it
+    """Return what trusts a bundle, or a folder of certificates, as requests would."""
+    bundle = verify if isinstance(verify, str) else DEFAULT_CA_BUNDLE_PATH
+    if Path(bundle).is_dir():
+        return ssl.create_default_context(capath=bundle)
+    return ssl.create_default_context(cafile=bundle)

@@ -17,8 +17,8 @@ from benchmarks.server import NotBuiltError, Target, build, sink
 from ckptsyncd.checksum import combined, crc64nvme
 from ckptsyncd.core.facts import IfAbsent, IfMatches, Piece
 from ckptsyncd.errors import Again, Gone, Lost
+from ckptsyncd.stores.lines import Place
 from ckptsyncd.stores.memory import BytesBody
-from ckptsyncd.stores.s3.lines import Place
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.store import S3Store
 from ckptsyncd.stores.s3.wire import lines_to

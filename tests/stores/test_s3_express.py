@@ -12,9 +12,9 @@ import pytest
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import IfAbsent, Piece
 from ckptsyncd.errors import Again, Gone, Lost
+from ckptsyncd.stores.lines import Place
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.s3.express import route_of
-from ckptsyncd.stores.s3.lines import Place
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.store import S3Store
 from tests import servers

@@ -13,11 +13,12 @@ from azure.storage.blob import (
     BlobBlock,
     BlobProperties,
     BlockState,
+    ContainerClient,
     ContentSettings,
     StandardBlobTier,
 )
 
-from ckptsyncd.checksum import crc64nvme
+from ckptsyncd.checksum import BytesBody, crc64nvme
 from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.ports import Body
 from ckptsyncd.errors import Again, Lost, Missing, Never
@@ -79,16 +80,16 @@ class Blobs:
         """Send one block declared like this; return the CRC64-NVME of what was sent."""
         asked = Asked("stage block", name, is_write=True, absent=Never)
         passing = Passing(body, sums_crc32c=False)
-        self._wire.ask(
-            asked,
-            lambda client: client.get_blob_client(name).stage_block(
-                block,
-                passing if len(passing) else b"",  # type: ignore[arg-type]
-                length=len(passing),
-                **told,
-                **self._scoped(),
-            ),
-            sent=passing,
+        parameters = {**told, **self._scoped()}
+
+        def by_sdk(client: ContainerClient) -> dict[str, Any]:
+            data: Any = passing if len(passing) else b""
+            return client.get_blob_client(name).stage_block(
+                block, data, length=len(passing), **parameters
+            )
+
+        self._wire.send(
+            asked, lambda way: way.stage(name, block, parameters, passing), by_sdk, passing
         )
         return passing.crc64nvme
 
@@ -123,20 +124,23 @@ class Blobs:
         """Write a blob from memory, declared like this, and return its version."""
         over = "etag" in condition  # over a blob that is gone is over another version
         asked = Asked("put", name, is_write=True, absent=Lost if over else Never)
-        metadata = label.as_metadata() if label else None
-        answer = self._wire.ask(
-            asked,
-            lambda client: client.get_blob_client(name).upload_blob(
-                data,
-                length=len(data),
-                overwrite=True,
-                metadata=metadata,
-                content_settings=_settings(),
-                **told,
-                **(self._tiered() if label else {}),
-                **self._scoped(),
-                **condition,
-            ),
+        passing = Passing(BytesBody(data), sums_crc32c=False)
+        parameters = {
+            "metadata": label.as_metadata() if label else None,
+            "content_settings": _settings(),
+            **told,
+            **(self._tiered() if label else {}),
+            **self._scoped(),
+            **condition,
+        }
+
+        def by_sdk(client: ContainerClient) -> dict[str, Any]:
+            return client.get_blob_client(name).upload_blob(
+                data, length=len(data), overwrite=True, **parameters
+            )
+
+        answer = self._wire.send(
+            asked, lambda way: way.put(name, parameters, passing), by_sdk, passing
         )
         return version_of(answer["etag"])
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from azure.core import exceptions as sdk
 
 from ckptsyncd.errors import Again, Gone, Lost, Missing, Never, Refused, StoreError
+from ckptsyncd.stores.lines import Answer
 from ckptsyncd.stores.verdicts import DAMAGED, SLOW, Asked, Verdict, seconds_of
 
 _CONTAINER = "make the container, or correct the URL; containers are never made by ckptsyncd"
@@ -97,6 +98,8 @@ BY_CLASS: tuple[tuple[type[Exception], Verdict], ...] = (
 
 #: How Azurite says Md5Mismatch: as an InvalidOperation with this text.
 _MISMATCH = re.compile(r"contentMD5 doesn't match")
+_CODE = re.compile(rb"<Code>([^<]*)</Code>")
+_MESSAGE = re.compile(rb"<Message>([^<]*)</Message>")
 
 
 def classify(asked: Asked, error: Exception) -> StoreError:
@@ -105,15 +108,15 @@ def classify(asked: Asked, error: Exception) -> StoreError:
     if answer is None:
         verdict = next(verdict for kind, verdict in BY_CLASS if isinstance(error, kind))
         return asked.error(verdict, f"{type(error).__name__}: {_first_line(error)}")
-    status = int(answer.status_code)
-    code = code_of(error)
-    verdict = BY_CODE.get(code) or BY_STATUS.get(status) or _by_range(status)
-    if _MISMATCH.search(str(error)):
-        verdict = DAMAGED
-    if verdict.kind is Missing:
-        verdict = Verdict(asked.absent)
     wait_seconds = seconds_of(answer.headers.get("Retry-After"), answer.headers.get("Date"))
-    return asked.error(verdict, f"{code or 'HTTP'} ({status}): {_first_line(error)}", wait_seconds)
+    return _told(asked, int(answer.status_code), code_of(error), str(error), wait_seconds)
+
+
+def from_answer(asked: Asked, answer: Answer) -> StoreError:
+    """Return the store error that a bad answer stands for which came past the SDK."""
+    code = answer.headers.get("x-ms-error-code") or _found(_CODE, answer.body)
+    wait_seconds = seconds_of(answer.headers.get("retry-after"), answer.headers.get("date"))
+    return _told(asked, answer.status, code, _found(_MESSAGE, answer.body), wait_seconds)
 
 
 def says_damaged(error: StoreError) -> bool:
@@ -129,9 +132,25 @@ def code_of(error: Exception) -> str:
     return str(getattr(code, "value", code))
 
 
+def _told(
+    asked: Asked, status: int, code: str, said: str, wait_seconds: float | None
+) -> StoreError:
+    verdict = BY_CODE.get(code) or BY_STATUS.get(status) or _by_range(status)
+    if _MISMATCH.search(said):
+        verdict = DAMAGED
+    if verdict.kind is Missing:
+        verdict = Verdict(asked.absent)
+    return asked.error(verdict, f"{code or 'HTTP'} ({status}): {_first_line(said)}", wait_seconds)
+
+
+def _found(pattern: re.Pattern[bytes], body: bytes) -> str:
+    match = pattern.search(body)
+    return match[1].decode(errors="replace") if match else ""
+
+
 def _by_range(status: int) -> Verdict:
     return _ACTED if status >= 500 or status < 400 else Verdict(Never)  # noqa: PLR2004
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _first_line(said: object) -> str:
+    return str(said).strip().partition("\n")[0]

@@ -204,7 +204,7 @@ class AzureStore:
         found = self._tried.known
         said = found.in_words() if found else "not tried out yet"
         where = f"az://{self._wire.account}/{self._wire.container}/{self._root}"
-        return f"{where} at {self._wire.endpoint}: {said}"
+        return f"{where} at {self._wire.endpoint}: {said}; bodies go the {self._wire.way} way"
 
     def close(self) -> None:
         """Close the connections; the store can be used again."""

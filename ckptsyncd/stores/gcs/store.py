@@ -244,7 +244,8 @@ class GcsStore:
         said = found.in_words() if found else "not tried out yet"
         unlabelled = "" if self._may_label else "; may not label objects, so they are read back"
         at = self._wire.endpoint
-        return f"gs://{self._wire.bucket}/{self._root} at {at}: {said}{unlabelled}"
+        where = f"gs://{self._wire.bucket}/{self._root} at {at}"
+        return f"{where}: {said}{unlabelled}; bodies go the {self._wire.way} way"
 
     def close(self) -> None:
         """Close the connections; the store can be used again."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import google.auth
@@ -24,10 +25,12 @@ from requests.models import Response
 
 from ckptsyncd.errors import Refused, UsageError
 from ckptsyncd.stores.clocks import ServerClock
+from ckptsyncd.stores.gcs.express import Express
 from ckptsyncd.stores.gcs.faults import from_answer, from_exception
 from ckptsyncd.stores.gcs.options import GcsOptions
-from ckptsyncd.stores.passing import Block
-from ckptsyncd.stores.surroundings import settled
+from ckptsyncd.stores.lines import Sent
+from ckptsyncd.stores.short import UNWILLING, ShortWay
+from ckptsyncd.stores.surroundings import lines_beside, settled
 from ckptsyncd.stores.verdicts import Asked
 
 #: More connections than there will be hands.
@@ -40,25 +43,22 @@ READ_BYTES = 1024 * 1024
 GOOD = frozenset({200, 201, 204, 206, 308})
 
 
-class Sent(Protocol):
-    """A request's body: blocks under a known length."""
-
-    @property
-    def fault(self) -> OSError | None:
-        """What the body itself raised."""
-        ...
-
-    def __len__(self) -> int:
-        """Return the content length."""
-        ...
-
-    def __iter__(self) -> Iterator[Block]:
-        """Yield the bytes from the start."""
-        ...
-
-
 #: What a request is made of, beside its method and address, as the SDK's session has it.
 Extra = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The SDK's session, and the short way beside it where there is one."""
+
+    session: AuthorizedSession
+    express: Express | None
+
+    def close(self) -> None:
+        """Close what is idle."""
+        self.session.close()
+        if self.express is not None:
+            self.express.close()
 
 
 class Wire:
@@ -68,7 +68,8 @@ class Wire:
         """Find out the endpoint; nothing is asked of it, and no credentials are looked for yet."""
         self.bucket = bucket
         self._options = options
-        self._session: AuthorizedSession | None = None
+        self._ways: Ways | None = None
+        self._short = ShortWay(UNWILLING - {308})  # a session says so that it wants more
         self.clock = ServerClock()
         self._lock = threading.Lock()
         chosen = {"api_endpoint": options.endpoint_url} if options.endpoint_url else None
@@ -104,19 +105,8 @@ class Wire:
         What the body itself raised passes through unchanged. Credentials that were refused are
         looked for anew with the next request: they may have been replaced meanwhile.
         """
-        if sent is not None:
-            extra["data"] = sent if len(sent) else b""
         try:
-            answer: Response = self._authorized().request(
-                method,
-                url,
-                timeout=(
-                    self._options.connect_timeout_seconds,
-                    self._options.read_timeout_seconds,
-                ),
-                allow_redirects=False,
-                **extra,
-            )
+            answer = self._asked(method, url, sent, extra)
             self.clock.heard(answer.headers.get("Date"))
             if answer.status_code in GOOD:
                 return answer
@@ -128,6 +118,31 @@ class Wire:
         if isinstance(error, Refused):
             self.close()
         raise error
+
+    def _asked(self, method: str, url: str, sent: Sent | None, extra: Extra) -> Response:
+        """Return the answer to a request; a body goes the short way if it can."""
+        ways = self._authorized()
+        if sent is not None:
+            if ways.express is not None:
+                told = ways.express.send(method, url, sent, **extra)
+                if told is not None:
+                    return told
+            extra = {**extra, "data": sent if len(sent) else b""}
+        options = self._options
+        answer: Response = ways.session.request(
+            method,
+            url,
+            timeout=(options.connect_timeout_seconds, options.read_timeout_seconds),
+            allow_redirects=False,
+            **extra,
+        )
+        return answer
+
+    @property
+    def way(self) -> str:
+        """How bodies leave at the moment, for people."""
+        is_short = self._ways is not None and self._ways.express is not None
+        return "short" if is_short and not self._short.is_resting else "SDK's"
 
     def blocks(self, asked: Asked, answer: Response) -> Iterator[bytes]:
         """Yield an answer's body; a connection that breaks half-way is classified like any."""
@@ -143,7 +158,7 @@ class Wire:
         Credentials are looked for where that was not done yet; GoogleAuthError becomes Refused.
         """
         try:
-            credentials: Any = self._authorized().credentials
+            credentials: Any = self._authorized().session.credentials
         except GoogleAuthError as error:
             raise from_exception(Asked("look for credentials", self.bucket), error) from None
         if isinstance(credentials, AnonymousCredentials):
@@ -153,17 +168,17 @@ class Wire:
     def close(self) -> None:
         """Close every idle connection and forget the credentials."""
         with self._lock:
-            session, self._session = self._session, None
-        if session is not None:
-            session.close()
+            ways, self._ways = self._ways, None
+        if ways is not None:
+            ways.close()
 
-    def _authorized(self) -> AuthorizedSession:
+    def _authorized(self) -> Ways:
         with self._lock:
-            if self._session is None:
-                self._session = self._made()
-            return self._session
+            if self._ways is None:
+                self._ways = self._made()
+            return self._ways
 
-    def _made(self) -> AuthorizedSession:
+    def _made(self) -> Ways:
         if self._options.anonymous or urlsplit(self.endpoint).scheme == "http":
             credentials: Any = AnonymousCredentials()
         else:
@@ -179,4 +194,8 @@ class Wire:
         session.headers["Accept-Encoding"] = "identity"  # bytes as they are stored
         if self._options.user_project:
             session.headers["x-goog-user-project"] = self._options.user_project
-        return session
+        options = self._options
+        lines = lines_beside(
+            session, self.endpoint, options.connect_timeout_seconds, options.read_timeout_seconds
+        )
+        return Ways(session, None if lines is None else Express(session, lines, self._short))

@@ -14,6 +14,8 @@ from ckptsyncd.core.ports import Body
 #: CPU time over https (measured). Not larger: over http one whole block must leave within the
 #: connect time-out, and 32 connections may share a slow link.
 BLOCK_BYTES = 256 * 1024
+#: The same on a connection of our own, whose time-out is longer.
+LARGE_BLOCK_BYTES = 1024 * 1024
 
 Block = bytes | bytearray | memoryview
 
@@ -68,6 +70,12 @@ class SentBody:
             self.crc64nvme = crc64nvme(block, self.crc64nvme)
         self._at += len(block)
         return block
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield every byte from the first one, for a connection of our own."""
+        self.seek(0)
+        while block := self.read(LARGE_BLOCK_BYTES):
+            yield block
 
     def blocks(self) -> Blocks:
         """Return the bytes as blocks to be written one by one."""

@@ -24,10 +24,10 @@ from urllib3.exceptions import HTTPError
 from ckptsyncd.errors import Refused, UsageError
 from ckptsyncd.stores.clocks import ServerClock
 from ckptsyncd.stores.heads import require_whole_heads
+from ckptsyncd.stores.lines import Lines, Place, connected
 from ckptsyncd.stores.s3.express import Express
 from ckptsyncd.stores.s3.faults import OTHERS, classify
 from ckptsyncd.stores.s3.identity import identity_of
-from ckptsyncd.stores.s3.lines import Lines, Place, connected
 from ckptsyncd.stores.s3.models import LeanFiles
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.sending import SentBody
@@ -232,7 +232,7 @@ def lines_to(place: Place, core: botocore.session.Session, options: S3Options) -
         context = create_urllib3_context()
         context.load_verify_locations(get_cert_path(core.get_config_variable("ca_bundle") or True))
     connect, read = options.connect_timeout_seconds, options.read_timeout_seconds
-    return Lines(lambda: connected(place, context, connect, read))
+    return Lines(place, lambda: connected(place, context, connect, read))
 
 
 def _stay(home: str, request: Any, **_: object) -> None:

@@ -1,4 +1,4 @@
-"""Kept-alive HTTP connections for bodies that go the short way (``express``)."""
+"""Kept-alive HTTP connections for bodies that go past an SDK (``short``)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,39 @@ import select
 import socket
 import ssl
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from ckptsyncd.stores.s3.sending import SentBody
-
-#: Bytes of one write to the socket.
-BLOCK_BYTES = 1024 * 1024
 #: A body up to here leaves in one write with its head.
 JOINED_BYTES = 128 * 1024
 #: No answer to a body has a larger head, and no error document is larger (guessed).
 MOST_HEAD_BYTES = 64 * 1024
 MOST_BODY_BYTES = 64 * 1024
 
+#: Bytes of one read from the socket.
+READ_BYTES = 16 * 1024
+
 Sock = socket.socket
-Connect = Callable[["Place"], Sock]
+Block = bytes | bytearray | memoryview
+
+
+class Sent(Protocol):
+    """A request's body: blocks under a known length."""
+
+    @property
+    def fault(self) -> OSError | None:
+        """What the body itself raised."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the content length."""
+        ...
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the bytes from the start; a block may be overwritten by the next."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +77,7 @@ class Line:
         poll.register(self._sock, select.POLLIN)
         return bool(poll.poll(0))
 
-    def exchange(self, head: bytes, sent: SentBody) -> Answer:
+    def exchange(self, head: bytes, sent: Sent) -> Answer:
         """Send a request and return its answer; OSError where the connection or the body fails.
 
         A server that answers before it has everything is heard.
@@ -79,13 +97,12 @@ class Line:
         """Hang up."""
         self._sock.close()
 
-    def _send(self, head: bytes, sent: SentBody) -> None:
-        sent.seek(0)
+    def _send(self, head: bytes, sent: Sent) -> None:
         if len(sent) <= JOINED_BYTES:
-            self._sock.sendall(b"".join((head, *_all_of(sent))))
+            self._sock.sendall(b"".join((head, *map(bytes, sent))))
             return
         self._sock.sendall(head)
-        while block := sent.read(BLOCK_BYTES):
+        for block in sent:
             self._sock.sendall(block)
 
     def _answer(self, *, is_last: bool = False) -> Answer:
@@ -99,36 +116,68 @@ class Line:
         return answer
 
     def _read(self, *, is_last: bool) -> Answer:
-        while b"\r\n\r\n" not in self._ahead:
-            if len(self._ahead) > MOST_HEAD_BYTES:
-                msg = "the answer's head has no end"
-                raise ConnectionResetError(errno.ECONNRESET, msg)
-            self._more()
-        head, _, self._ahead = self._ahead.partition(b"\r\n\r\n")
-        first, *rows = head.decode("latin-1").split("\r\n")
+        first, *rows = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
         pairs = (row.partition(":") for row in rows)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         try:
             status = int(first.split(" ", 2)[1])
             length = int(headers.get("content-length", "0"))
         except (ValueError, IndexError):
-            msg = f"no HTTP answer: {first!r:.100}"
-            raise ConnectionResetError(errno.ECONNRESET, msg) from None
-        has_end = status in (100, 204) or "content-length" in headers
-        is_last = is_last or not has_end or headers.get("connection", "").lower() == "close"
-        if not has_end:
+            raise _no_http(first) from None
+        kept = "close" if first.startswith("HTTP/1.0") else "keep-alive"  # unless it is told
+        is_last = is_last or headers.get("connection", kept).lower() == "close"
+        if status < 200 or status == 204:  # noqa: PLR2004 - without a body, whatever is said of it
+            return Answer(status, headers, is_last=is_last)
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            return self._chunked(Answer(status, headers, is_last=is_last))
+        if "content-length" not in headers:
             return Answer(status, headers, self._rest(), is_last=True)
-        while len(self._ahead) < min(length, MOST_BODY_BYTES):
-            self._more()
-        body, self._ahead = self._ahead[:length], self._ahead[length:]
+        body = self._taken(min(length, MOST_BODY_BYTES))
         return Answer(status, headers, body, is_last=is_last or length > MOST_BODY_BYTES)
 
+    def _chunked(self, answer: Answer) -> Answer:
+        """Return the answer with its body, which comes in pieces and a last one without bytes."""
+        body = b""
+        while len(body) <= MOST_BODY_BYTES:
+            row = self._until(b"\r\n")
+            try:
+                size = int(row.partition(b";")[0], 16)
+            except ValueError:
+                raise _no_http(row) from None
+            if not size:
+                while self._until(b"\r\n"):
+                    pass  # what a server adds behind the body
+                return replace(answer, body=body)
+            body += self._taken(min(size, MOST_BODY_BYTES + 1))
+            if self._taken(2) != b"\r\n":
+                break
+        return replace(answer, body=body[:MOST_BODY_BYTES], is_last=True)
+
+    def _until(self, end: bytes) -> bytes:
+        """Return what comes before an end, which is taken too."""
+        while end not in self._ahead:
+            if len(self._ahead) > MOST_HEAD_BYTES:
+                msg = "the answer's head has no end"
+                raise ConnectionResetError(errno.ECONNRESET, msg)
+            self._more()
+        found, _, self._ahead = self._ahead.partition(end)
+        return found
+
+    def _taken(self, count: int) -> bytes:
+        """Return so many bytes."""
+        while len(self._ahead) < count:
+            self._more()
+        taken, self._ahead = self._ahead[:count], self._ahead[count:]
+        return taken
+
     def _rest(self) -> bytes:
-        """Return what there is of a body whose length nobody told: an error's words, at most."""
+        """Return a body whose length nobody told: it ends with the connection."""
+        while len(self._ahead) < MOST_BODY_BYTES and (block := self._sock.recv(READ_BYTES)):
+            self._ahead += block
         return self._ahead[:MOST_BODY_BYTES]
 
     def _more(self) -> None:
-        block = self._sock.recv(16 * 1024)
+        block = self._sock.recv(READ_BYTES)
         if not block:
             msg = "the connection ended before the answer"
             raise ConnectionResetError(errno.ECONNRESET, msg)
@@ -136,13 +185,19 @@ class Line:
 
 
 class Lines:
-    """The idle connections to one place; taken by many threads."""
+    """The idle connections to one place; taken by many threads.
 
-    def __init__(self, connect: Callable[[], Sock]) -> None:
+    What is idle is closed at the latest when nobody knows the place any more: a connection may be
+    given back after everybody else has gone.
+    """
+
+    def __init__(self, place: Place, connect: Callable[[], Sock]) -> None:
         """Hold none yet."""
+        self.place = place
         self._connect = connect
         self._idle: list[Line] = []
         self._lock = threading.Lock()
+        weakref.finalize(self, _hang_up, self._idle)
 
     def take(self) -> Line | None:
         """Return a connection that seems alive; ``None`` where there is none to be had."""
@@ -170,9 +225,12 @@ class Lines:
     def close(self) -> None:
         """Close what is idle."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        for line in idle:
-            line.close()
+            _hang_up(self._idle)
+
+
+def _hang_up(idle: list[Line]) -> None:
+    while idle:
+        idle.pop().close()
 
 
 def connected(
@@ -193,8 +251,12 @@ def connected(
     return sock
 
 
-def _all_of(sent: SentBody) -> list[bytes]:
-    blocks = []
-    while block := sent.read(BLOCK_BYTES):
-        blocks.append(bytes(block))
-    return blocks
+def head_of(method: str, target: str, headers: Mapping[str, str], length: int) -> bytes:
+    """Return a request's head for a body of this length, as it is sent."""
+    rows = [f"{name}: {value}" for name, value in headers.items()]
+    first = f"{method} {target} HTTP/1.1"
+    return "\r\n".join((first, *rows, f"Content-Length: {length}", "", "")).encode()
+
+
+def _no_http(said: str | bytes) -> ConnectionResetError:
+    return ConnectionResetError(errno.ECONNRESET, f"no HTTP answer: {said!r:.100}")
