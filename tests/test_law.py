@@ -30,6 +30,7 @@ PURE = {
     "types",
     "typing",
     "urllib.parse",
+    "zlib",
 }
 
 #: Which rooms of ours a room may know. ``errors`` imports nothing of ours and everybody may.

@@ -6,10 +6,11 @@ a late answer can only free a hand and never change what it was not about.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ckptsyncd.core.facts import Begun, Condition, Listing, Piece, Receipt
+from ckptsyncd.core.records.manifest import Manifest
 from ckptsyncd.core.rules.retention import Retention
 
 
@@ -93,12 +94,13 @@ class PutWhole:
 
 @dataclass(frozen=True, slots=True)
 class PutSmall:
-    """Store a record."""
+    """Store a record. ``manifest``: what ``data`` says, where it is one."""
 
     errand: Errand
     key: str
     data: bytes
     condition: Condition
+    manifest: Manifest | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

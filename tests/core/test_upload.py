@@ -115,6 +115,7 @@ def test_the_manifest_is_created_only_where_there_is_none() -> None:
     assert order.condition == IfAbsent()
     seen = decode(order.data)
     assert (seen.files, seen.step, seen.committed_at) == ((stored(),), 100, NOW.wall)
+    assert order.manifest == seen
 
 
 def test_a_save_is_never_older_than_the_safe_one_before_it() -> None:

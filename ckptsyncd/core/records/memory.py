@@ -13,7 +13,7 @@ disk), ``epoch``, ``daemon``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -31,12 +31,14 @@ from ckptsyncd.core.records.manifest import (
     decode_file,
     encode,
     encode_file,
+    encoded,
     parse_json,
 )
+from ckptsyncd.core.records.packing import MANY, opened, packed, squeezed, unpacked
 from ckptsyncd.core.sightings import Settled
 from ckptsyncd.errors import CkptsyncdError
 
-#: No row is larger (guessed: the listing of 100,000 files is 20 MB).
+#: No row is larger, nor what is packed in it (guessed: 100,000 files are 30 MB in a manifest).
 MAX_ROW_BYTES = 256 * 1024 * 1024
 
 
@@ -90,8 +92,8 @@ def _row(text: str) -> dict[str, Any]:
     return as_object(parse_json(text.encode(), MAX_ROW_BYTES))
 
 
-def _facts(files: Iterable[FileFact]) -> list[dict[str, Any]]:
-    return [
+def _facts(files: Iterable[FileFact]) -> list[dict[str, Any]] | list[str]:
+    return packed(
         {
             "path": fact.path,
             "kind": fact.kind,
@@ -104,15 +106,15 @@ def _facts(files: Iterable[FileFact]) -> list[dict[str, Any]]:
             "ctime_ns": fact.ctime_ns,
         }
         for fact in files
-    ]
+    )
 
 
 def _listing(rows: object, folders: object = None) -> Listing:
-    files, others = as_list(rows), [] if folders is None else as_list(folders)
-    return Listing(
-        tuple(_fact(as_object(row)) for row in files),
-        tuple(_fact(as_object(row)) for row in others),
-    )
+    return Listing(tuple(_recalled(rows)), tuple(_recalled([] if folders is None else folders)))
+
+
+def _recalled(rows: object) -> Iterator[FileFact]:
+    return (_fact(as_object(row)) for row in unpacked(rows, MAX_ROW_BYTES))
 
 
 def _fact(row: dict[str, Any]) -> FileFact:
@@ -209,7 +211,9 @@ def object_row(save_id: str, stored: StoredFile) -> Remember:
 
 def safe_row(manifest: Manifest, listing: Listing) -> Remember:
     """Return the order to remember a committed edition as it lies on this disk."""
-    value = {"manifest": encode(manifest).decode(), "listing": _facts(listing.files)}
+    is_large = len(manifest.files) >= MANY
+    text = squeezed(encoded(manifest)) if is_large else encode(manifest).decode()
+    value = {"manifest": text, "listing": _facts(listing.files)}
     return Remember("safe", names.quoted(manifest.checkpoint), _text(value))
 
 
@@ -318,7 +322,7 @@ def _understood(recalled: Recalled, table: str, key: str, text: str) -> bool:
 
 def _take(recalled: Recalled, table: str, key: str, row: dict[str, Any]) -> None:
     if table == "safe":
-        manifest = decode(as_text(row, "manifest").encode())
+        manifest = _manifest(as_text(row, "manifest"))
         recalled.safe[manifest.checkpoint] = SafeRow(manifest, _listing(row.get("listing")))
     elif table == "epoch":
         nonces = tuple(str(nonce) for nonce in as_list(row.get("nonces")))
@@ -329,6 +333,10 @@ def _take(recalled: Recalled, table: str, key: str, row: dict[str, Any]) -> None
         recalled.editions[key] = EditionRow(_settled(row), as_int(row, "number", 0))
     else:
         _take_file(recalled.editions[key.split("/", 1)[0]], table, row)
+
+
+def _manifest(text: str) -> Manifest:
+    return decode(text.encode() if text.startswith("{") else opened(text, MAX_ROW_BYTES))
 
 
 def _settled(row: dict[str, Any]) -> Settled:

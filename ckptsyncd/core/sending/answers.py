@@ -215,7 +215,8 @@ def _stamped(case: Case, message: RecordPut) -> None:
 def _sealed(case: Case, message: RecordPut) -> None:
     if isinstance(case.order, PutSmall) and message.errand.index == case.edition.number:
         case.edition.sealed = "yes"
-        case.editions.became_safe(case.edition, decode(case.order.data), case.notes)
+        manifest = case.order.manifest or decode(case.order.data)
+        case.editions.became_safe(case.edition, manifest, case.notes)
 
 
 def _manifest_read(case: Case, message: RecordRead) -> None:

@@ -182,8 +182,8 @@ def _seal(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
         return
     order = errand(edition, "seal", index=edition.number)
     if scene.is_free(order):
-        data = encode(manifest_of(edition, scene))
-        yield PutSmall(order, key, data, create_only(scene.limits))
+        manifest = manifest_of(edition, scene)
+        yield PutSmall(order, key, encode(manifest), create_only(scene.limits), manifest)
 
 
 def _rows(edition: Edition) -> Iterator[StoredFile]:
@@ -193,7 +193,8 @@ def _rows(edition: Edition) -> Iterator[StoredFile]:
         row = edition.stored[fact.path]
         is_file = fact.kind == "file"
         first = names_of.setdefault((fact.device, fact.inode), fact.path) if is_file else fact.path
-        yield replace(row, twin=None if first == fact.path else first)
+        twin = None if first == fact.path else first
+        yield row if row.twin == twin else replace(row, twin=twin)
 
 
 def manifest_of(edition: Edition, scene: Scene) -> Manifest:

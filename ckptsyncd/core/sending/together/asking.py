@@ -78,7 +78,7 @@ def _commit(edition: Edition, scene: Scene, whole: Manifest) -> Iterator[HandOrd
     order = errand(edition, "seal", index=edition.number)
     if scene.is_free(order):
         key = names.manifest_key(edition.checkpoint, edition.number)
-        yield PutSmall(order, key, encode(whole), create_only(scene.limits))
+        yield PutSmall(order, key, encode(whole), create_only(scene.limits), whole)
 
 
 def _part(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
