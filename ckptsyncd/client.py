@@ -26,6 +26,8 @@ _ANSWER_SECONDS = 10.0
 _STORE_SECONDS = 60.0
 #: No answer is longer (guessed: 100,000 checkpoints of 500 bytes).
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
+#: So long is waited for others who ask too (guessed), as the kernel wants it: and microseconds.
+_QUEUE_SECONDS = struct.pack("@ll", 10, 0)
 _UCRED = struct.Struct("3i")
 _ERRORS: tuple[type[CkptsyncdError], ...] = (
     UsageError,
@@ -101,7 +103,7 @@ class Client:
     def _ask(self, request: Json, seconds: float = _ANSWER_SECONDS) -> Json:
         try:
             answer = json.loads(self._exchange(json.dumps(request).encode() + b"\n", seconds))
-        except TimeoutError as error:
+        except (TimeoutError, BlockingIOError) as error:
             msg = f"the daemon on {self._path} does not answer"
             raise DaemonUnreachable(msg, hint="it may hang; look at its log") from error
         except OSError as error:
@@ -114,8 +116,10 @@ class Client:
 
     def _exchange(self, line: bytes, seconds: float) -> bytes:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(seconds)
+            # A queue that is full is waited for only by a socket without a time-out of Python's.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _QUEUE_SECONDS)
             connection.connect(os.fspath(self._path))
+            connection.settimeout(seconds)
             _check_peer(connection)
             connection.sendall(line)
             answer = bytearray()

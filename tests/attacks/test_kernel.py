@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests import servers
 from tests.process.conftest import Start
-from tests.process.program import command, until
+from tests.process.program import Program, command, until
 from tests.process.saving import MIB, by_rename, content, safetensors_bytes, trainer_checkpoint
 
 HASTY = ("--linger-seconds", "0s", "--backlog", "keep-all")
@@ -183,3 +186,66 @@ def test_a_memory_limit_far_below_the_files(root: Path, durable: str, program: S
             daemon.until_safe(f"step-{number}.pt")
         assert daemon.stop() == 0
     assert command("verify", durable, "--level", "full").returncode == 0
+
+
+@contextmanager
+def crowd(daemon: Program, port: int, count: int) -> Iterator[None]:
+    """Hold so many connections to the socket and so many to the HTTP port, and say nothing."""
+    with ExitStack() as held:
+        for _ in range(count):
+            client = held.enter_context(socket.socket(socket.AF_UNIX))
+            client.setblocking(False)
+            with suppress(BlockingIOError):  # the queue is full: these knock in vain
+                client.connect(str(daemon.socket_path))
+            other = held.enter_context(socket.create_connection(("127.0.0.1", port), 20.0))
+            other.sendall(b"GET /metrics HTTP/1.1\r\n")
+        yield
+
+
+def scraped(port: int) -> bool:
+    """Return whether a scrape is answered, with what it is for."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5.0) as page:
+            return b"ckptsyncd_" in page.read()
+    except OSError:
+        return False
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("limit", [64, 256])
+def test_few_descriptors_for_everything(
+    tmp_path: Path, root: Path, prefix: str, program: Start, s3_server: servers.S3Server, limit: int
+) -> None:
+    """Many files, hands, clients that say nothing, scrapes: all is safe, and all comes back."""
+    root.mkdir()
+    few = ("sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh")
+    (port,) = servers.free_ports(1)
+    where = ("--s3-endpoint", s3_server.endpoint, "--s3-path-style")
+    more = ("--hands", "32", "--metrics-port", str(port), "--metrics-host", "127.0.0.1")
+    daemon = program(root, prefix, *where, *HASTY, *more, "--piece-bytes", "5MiB")
+    daemon.under = few
+    daemon.start()
+    until(lambda: scraped(port), "a scrape is answered")
+    folder = root / "checkpoint-10"
+    folder.mkdir()
+    with crowd(daemon, port, limit):
+        for number in range(100):
+            shard = safetensors_bytes(900, number)
+            (folder / f"shard-{number:03d}.safetensors").write_bytes(shard)
+        by_rename(root / "large.pt", 40 * MIB, 1)
+        trainer_checkpoint(root, 10, weights=3000)
+        manifests = f"{urlsplit(prefix).path.strip('/')}/.ckptsyncd/manifests/"
+        until(
+            lambda: len(s3_server.objects(manifests)) == 2,
+            lambda: f"both are committed: {daemon.log[-3000:]}",
+        )
+    until(lambda: scraped(port), "a scrape is answered")
+    for name in ("large.pt", "checkpoint-10"):
+        daemon.until_safe(name)
+    assert daemon.stop() == 0
+    assert "Traceback" not in daemon.log
+    for words in (("verify", prefix, "--level", "full"), ("restore", prefix, str(tmp_path / "b"))):
+        done = command(*words, *where, under=few)
+        assert done.returncode == 0, done.stderr
+    newest = content(tmp_path / "b")
+    assert newest.items() <= content(root).items()

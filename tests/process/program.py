@@ -36,11 +36,14 @@ def until(
 
 
 def command(
-    *arguments: str, env: Mapping[str, str] | None = None, seconds: float = PATIENCE_SECONDS
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    seconds: float = PATIENCE_SECONDS,
+    under: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of the program's commands to its end."""
+    """Run one of the program's commands to its end. ``under``: a command that runs it."""
     return subprocess.run(
-        [sys.executable, "-m", "ckptsyncd", *arguments],
+        [*under, sys.executable, "-m", "ckptsyncd", *arguments],
         capture_output=True,
         text=True,
         check=False,
