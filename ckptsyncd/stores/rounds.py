@@ -4,18 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from secrets import token_hex
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import Again, StoreError
 from ckptsyncd.stores.conditions import Tried
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 T = TypeVar("T")
-Known = dict[str, Any]
+#: A store's own row of what its rounds find out: a frozen dataclass, ``None`` in every field at
+#: first.
+K = TypeVar("K", bound="DataclassInstance")
 
 
-class Rounds(Generic[T]):
+class Notes(Generic[K]):
+    """What rounds have found out so far, kept from one to the next."""
+
+    def __init__(self, nothing: K) -> None:
+        """Know nothing yet."""
+        self.known = nothing
+
+    def step(self, name: str, act: Callable[[], T]) -> T:
+        """Return what the field of this name says; found out where it says nothing."""
+        found: T | None = getattr(self.known, name)
+        if found is None:
+            found = act()
+            self.known = replace(self.known, **{name: found})
+        return found
+
+
+class Rounds(Generic[K, T]):
     """Tries a server out, each round below a name that nobody has used before.
 
     A round that fails is tried again next time; what it found out need not be found out again, so
@@ -23,13 +45,20 @@ class Rounds(Generic[T]):
     """
 
     def __init__(
-        self, root: str, one: Callable[[str, Known], T], wipe: Callable[[str], object]
+        self,
+        root: str,
+        nothing: K,
+        one: Callable[[str, Notes[K]], T],
+        wipe: Callable[[str], object],
     ) -> None:
-        """Try nothing yet. ``one`` makes one round, and leaves nothing behind where it succeeds."""
+        """Try nothing yet. ``one`` makes one round, and leaves nothing behind where it succeeds.
+
+        ``nothing`` is what is known before the first one.
+        """
         self._root = root
         self._one = one
         self._wipe = wipe
-        self._known: Known = {}
+        self._notes = Notes(nothing)
         self._failed: list[str] = []
         self._tried = Tried(self._try_out)
 
@@ -64,24 +93,16 @@ class Rounds(Generic[T]):
         It takes ten to twenty requests, of which one fails most of the time where many do.
         """
         while True:
-            before = len(self._known)
+            before = self._notes.known
             try:
                 return self._round()
             except Again as error:
-                if len(self._known) == before or error.wait_seconds:
+                if self._notes.known == before or error.wait_seconds:
                     raise
 
     def _round(self) -> T:
         name = f"{self._root}{OURS}probe/{token_hex(8)}"
         self._failed.append(name)
-        found = self._one(name, self._known)
+        found = self._one(name, self._notes)
         self._failed.remove(name)
         return found
-
-
-def step(known: Known, name: str, act: Callable[[], T]) -> T:
-    """Return what is known by this name; found out where it is not."""
-    if name not in known:
-        known[name] = act()
-    found: T = known[name]
-    return found

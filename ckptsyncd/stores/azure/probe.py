@@ -17,7 +17,7 @@ from ckptsyncd.stores.azure.blobs import (
 )
 from ckptsyncd.stores.azure.faults import says_damaged
 from ckptsyncd.stores.memory import BytesBody
-from ckptsyncd.stores.rounds import Known, step
+from ckptsyncd.stores.rounds import Notes
 
 #: Checks that the service has, the stronger one first.
 CHECKS = ("crc64nvme", "md5")
@@ -55,38 +55,49 @@ class Findings:
         return f"{self.check or 'no checksum'} checked for each block; {conditions}"
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What single steps found out, and ``all`` of them once nothing is missing."""
+
+    check: str | None = None
+    create_only: bool | None = None
+    matches: bool | None = None
+    commits_create_only: bool | None = None
+    all: Findings | None = None
+
+
 class Probe:
     """One round of trying, on one blob of its own, which it removes."""
 
-    def __init__(self, blobs: Blobs, name: str, known: Known) -> None:
-        """Try at ``name``; ``known`` is what earlier rounds found out."""
+    def __init__(self, blobs: Blobs, name: str, notes: Notes[Known]) -> None:
+        """Try at ``name``; ``notes`` are what earlier rounds found out."""
         self._blobs = blobs
         self._name = name
-        self._known = known
+        self._notes = notes
 
     def findings(self) -> Findings:
         """Try; what was staged meanwhile goes with the blob."""
-        if "all" not in self._known:
-            self._known["all"] = self._try_all()
+        is_new = self._notes.known.all is None
+        found = self._notes.step("all", self._try_all)
+        if is_new:
             self._blobs.delete(self._name)
-        found: Findings = self._known["all"]
         return found
 
     def _try_all(self) -> Findings:
-        check = step(self._known, "check", self._check)
+        check = self._notes.step("check", self._check)
         self._put(IF_FREE)
         return Findings(
             check=check,
-            create_only=self._step_refuses("create only", IF_FREE),
+            create_only=self._step_refuses("create_only", IF_FREE),
             matches=self._step_refuses("matches", if_matches(NOWHERE)),
-            commits_create_only=step(self._known, "commits", self._refuses_commit),
+            commits_create_only=self._notes.step("commits_create_only", self._refuses_commit),
         )
 
     def _check(self) -> str:
         return next((check for check in CHECKS if self._is_checked(check)), "")
 
     def _step_refuses(self, name: str, condition: Condition) -> bool:
-        return step(self._known, name, lambda: self._refuses(condition))
+        return self._notes.step(name, lambda: self._refuses(condition))
 
     def _is_checked(self, check: str) -> bool:
         wrong = declared_of(check, b"!")

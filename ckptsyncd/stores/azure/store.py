@@ -19,7 +19,7 @@ from ckptsyncd.errors import Again, Gone, Lost, Missing, Never
 from ckptsyncd.stores.azure import blobs
 from ckptsyncd.stores.azure.blobs import Blobs, Label, block_id, declared, declared_of, fact_of
 from ckptsyncd.stores.azure.options import AzureOptions
-from ckptsyncd.stores.azure.probe import Findings, Probe
+from ckptsyncd.stores.azure.probe import Findings, Known, Probe
 from ckptsyncd.stores.azure.situation import AzureSituation
 from ckptsyncd.stores.azure.wire import Wire
 from ckptsyncd.stores.checks import (
@@ -33,7 +33,7 @@ from ckptsyncd.stores.checks import (
 )
 from ckptsyncd.stores.conditions import Conditions
 from ckptsyncd.stores.memory import read_all
-from ckptsyncd.stores.rounds import Known, Rounds
+from ckptsyncd.stores.rounds import Notes, Rounds
 
 #: Limits of the Blob service since its version 2019-12-12.
 MAX_PIECE_BYTES = 4000 * 1024**2
@@ -67,7 +67,7 @@ class AzureStore:
         self._root = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._wire = Wire(account, container, self._options)
         self._blobs = Blobs(self._wire, self._options)
-        self._tried = Rounds(self._root, self._round, self._blobs.delete)
+        self._tried = Rounds(self._root, Known(), self._round, self._blobs.delete)
         self._conditions = Conditions(
             blobs.NO_CONDITION, blobs.IF_FREE, blobs.if_matches, self._version
         )
@@ -220,8 +220,8 @@ class AzureStore:
     def _found(self) -> Findings:
         return self._tried.found()
 
-    def _round(self, name: str, known: Known) -> Findings:
-        return Probe(self._blobs, name, known).findings()
+    def _round(self, name: str, notes: Notes[Known]) -> Findings:
+        return Probe(self._blobs, name, notes).findings()
 
     def _version(self, key: str) -> str:
         return blobs.version_of(self._blobs.get(self._root + key).etag)

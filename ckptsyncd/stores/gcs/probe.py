@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from ckptsyncd.errors import Gone, Lost, Missing, Never, Refused
 from ckptsyncd.stores.gcs.objects import IF_FREE, Label, Objects
 from ckptsyncd.stores.gcs.parts import Parts
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.passing import Passing
-from ckptsyncd.stores.rounds import Known, step
-
-T = TypeVar("T")
+from ckptsyncd.stores.rounds import Notes
 
 #: What servers answer to what they do not have; Google itself knows every request of ours.
 UNKNOWN = (Never, Missing, Gone)
@@ -50,25 +46,39 @@ class Findings:
         return f"{way}, ended by {end}; crc32c compared; {conditions}"
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What single steps found out, and ``all`` of them once nothing is missing.
+
+    ``moves``: whether there is a move, and whether its like respects a key that is taken.
+    """
+
+    moves: tuple[bool, bool] | None = None
+    multipart: bool | None = None
+    create_only: bool | None = None
+    matches: bool | None = None
+    all: Findings | None = None
+
+
 class Probe:
     """One round of trying, on two objects of its own, which it removes."""
 
     def __init__(
-        self, objects: Objects, parts: Parts, name: str, known: Known, *, resumable: bool
+        self, objects: Objects, parts: Parts, name: str, notes: Notes[Known], *, resumable: bool
     ) -> None:
-        """Try below ``name``; ``known`` is what earlier rounds found out."""
+        """Try below ``name``; ``notes`` are what earlier rounds found out."""
         self._objects = objects
         self._parts = parts
         self._name = name
-        self._known = known
+        self._notes = notes
         self._resumable = resumable
 
     def findings(self) -> Findings:
         """Try, writing each object once: the store asks for at most one write a second to each."""
-        if "all" not in self._known:
-            self._known["all"] = self._try_all(f"{self._name}.a")
+        is_new = self._notes.known.all is None
+        found = self._notes.step("all", lambda: self._try_all(f"{self._name}.a"))
+        if is_new:
             self.wipe()
-        found: Findings = self._known["all"]
         return found
 
     def wipe(self) -> None:
@@ -86,19 +96,16 @@ class Probe:
     def _try_all(self, taken: str) -> Findings:
         made = self._put(taken, IF_FREE)
         wrong = str(int(made["generation"]) - 1)
-        moves, moves_create_only = self._step("moves", lambda: self._moving(taken))
+        moves, moves_create_only = self._notes.step("moves", lambda: self._moving(taken))
         return Findings(
-            multipart=not self._resumable and self._step("multipart", self._has_multipart),
+            multipart=not self._resumable and self._notes.step("multipart", self._has_multipart),
             moves=moves,
-            create_only=self._step("create only", lambda: self._refuses(taken, IF_FREE)),
-            matches=self._step(
+            create_only=self._notes.step("create_only", lambda: self._refuses(taken, IF_FREE)),
+            matches=self._notes.step(
                 "matches", lambda: self._refuses(taken, {"ifGenerationMatch": wrong})
             ),
             moves_create_only=moves_create_only,
         )
-
-    def _step(self, name: str, act: Callable[[], T]) -> T:
-        return step(self._known, name, act)
 
     def _put(self, name: str, condition: dict[str, str]) -> dict[str, str]:
         return self._objects.insert(name, Passing(BytesBody(b"?")).summed(), None, condition)

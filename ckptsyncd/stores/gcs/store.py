@@ -37,13 +37,13 @@ from ckptsyncd.stores.gcs.objects import (
 )
 from ckptsyncd.stores.gcs.options import GcsOptions
 from ckptsyncd.stores.gcs.parts import Parts
-from ckptsyncd.stores.gcs.probe import Findings, Probe
+from ckptsyncd.stores.gcs.probe import Findings, Known, Probe
 from ckptsyncd.stores.gcs.sessions import CHUNK_BYTES, Sessions
 from ckptsyncd.stores.gcs.situation import GcsSituation
 from ckptsyncd.stores.gcs.wire import Wire
 from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.passing import Passing
-from ckptsyncd.stores.rounds import Known, Rounds
+from ckptsyncd.stores.rounds import Notes, Rounds
 
 #: Where uploads grow: below it the nonce of the upload, then the key.
 UPLOADS = OURS + "uploads/"
@@ -76,7 +76,7 @@ class GcsStore:
         self._parts = Parts(self._wire, self._options)
         self._sessions = Sessions(self._wire, self._objects)
         self._may_label = True
-        self._tried = Rounds(self._root, self._round, lambda name: self._probe(name, {}).wipe_all())
+        self._tried = Rounds(self._root, Known(), self._round, self._wipe)
         self._conditions = Conditions(NO_CONDITION, IF_FREE, _if_matches, self._version)
         room = MAX_NAME_BYTES - len(f"{self._root}{UPLOADS}/".encode()) - MAX_NONCE_BYTES
         self._limits = Limits(
@@ -254,12 +254,15 @@ class GcsStore:
     def _found(self) -> Findings:
         return self._tried.found()
 
-    def _round(self, name: str, known: Known) -> Findings:
-        return self._probe(name, known).findings()
+    def _round(self, name: str, notes: Notes[Known]) -> Findings:
+        return self._probe(name, notes).findings()
 
-    def _probe(self, name: str, known: Known) -> Probe:
+    def _wipe(self, name: str) -> None:
+        self._probe(name, Notes(Known())).wipe_all()
+
+    def _probe(self, name: str, notes: Notes[Known]) -> Probe:
         resumable = self._options.resumable
-        return Probe(self._objects, self._parts, name, known, resumable=resumable)
+        return Probe(self._objects, self._parts, name, notes, resumable=resumable)
 
     def _version(self, key: str) -> str:
         return str(self._objects.get(self._root + key)["generation"])

@@ -8,9 +8,9 @@ from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.ports import Body
 from ckptsyncd.errors import Again, Gone, Missing
 from ckptsyncd.stores.checks import check_sent
-from ckptsyncd.stores.rounds import Known, Rounds
+from ckptsyncd.stores.rounds import Notes, Rounds
 from ckptsyncd.stores.s3.options import S3Options
-from ckptsyncd.stores.s3.probe import Findings, Probe, wipe
+from ckptsyncd.stores.s3.probe import Findings, Known, Probe, wipe
 from ckptsyncd.stores.s3.reading import Reader
 from ckptsyncd.stores.s3.sending import SentBody, declared, from_base64
 from ckptsyncd.stores.s3.wire import Params, Wire
@@ -44,7 +44,7 @@ class Keeper:
         self._options = options
         self._reader = reader
         self._has_doubts = False
-        self._rounds = Rounds(root, self._round, lambda key: wipe(wire, key))
+        self._rounds = Rounds(root, Known(), self._round, lambda key: wipe(wire, key))
 
     @property
     def findings(self) -> Findings | None:
@@ -55,9 +55,9 @@ class Keeper:
         """Try the server out, once; everybody else waits. A failure is tried again next time."""
         return self._rounds.found()
 
-    def _round(self, key: str, known: Known) -> Findings:
+    def _round(self, key: str, notes: Notes[Known]) -> Findings:
         trust = self._options.trust_size
-        return Probe(self._wire, key, self.encryption(), known, trust_size=trust).findings()
+        return Probe(self._wire, key, self.encryption(), notes, trust_size=trust).findings()
 
     def piece_check(self) -> str:
         """Return how a piece is declared: not at all where the whole's checksum covers it.

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.errors import Again, Never, StoreError
 from ckptsyncd.stores.memory import BytesBody
+from ckptsyncd.stores.rounds import Notes
 from ckptsyncd.stores.s3.faults import status_of
 from ckptsyncd.stores.s3.sending import SentBody, as_base64, declared
 from ckptsyncd.stores.s3.wire import Params, Wire
@@ -67,21 +68,34 @@ class Findings:
         return f"content checked: {checked}{passes}; {able}{self.leftover and '; ' + self.leftover}"
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What single steps found out, by the names of what is found (``whole``: a whole's check)."""
+
+    create_only_put: bool | None = None
+    matches: Literal["as told", "bare", ""] | None = None
+    put_check: str | None = None
+    piece_check: str | None = None
+    one_pass: bool | None = None
+    whole: bool | None = None
+    create_only_finish: bool | None = None
+
+
 class Probe:
     """One round of trying, at ``key``, which nobody has used before."""
 
     def __init__(
-        self, wire: Wire, key: str, extras: Params, known: dict[str, Any], *, trust_size: bool
+        self, wire: Wire, key: str, extras: Params, notes: Notes[Known], *, trust_size: bool
     ) -> None:
         """Remember where; ``extras`` are the parameters that every object is stored with.
 
-        ``known`` is what earlier rounds found out: a bad moment costs one step, not all of them.
+        ``notes`` are what earlier rounds found out: a bad moment costs one step, not all of them.
         """
         self._wire = wire
         self._key = key
         self._extras = extras
         self._trust_size = trust_size
-        self._known = known
+        self._notes = notes
         self._begun: list[str] = []
 
     def findings(self) -> Findings:
@@ -90,18 +104,18 @@ class Probe:
         A store that gives other bytes back than it was given is not usable at all.
         """
         try:
-            if "create only" in self._known:
+            if self._notes.known.create_only_put is not None:
                 self._put()
-            create_only_put = self._step("create only", self._first_put)
-            matches = self._step("matches", lambda: self._matching(self._read_back()))
-            put_check = self._step("put", self._put_check)
-            piece_check = self._step("piece", self._piece_check)
+            create_only_put = self._notes.step("create_only_put", self._first_put)
+            matches = self._notes.step("matches", lambda: self._matching(self._read_back()))
+            put_check = self._notes.step("put_check", self._put_check)
+            piece_check = self._notes.step("piece_check", self._piece_check)
             sums = piece_check == "crc64nvme"
-            one_pass = sums and self._step("one pass", lambda: self._whole_is_checked(""))
-            is_whole = one_pass or (sums and self._step("whole", self._whole_is_checked))
+            one_pass = sums and self._notes.step("one_pass", lambda: self._whole_is_checked(""))
+            is_whole = one_pass or (sums and self._notes.step("whole", self._whole_is_checked))
             whole_check = "crc64nvme" if is_whole else ""
-            create_only_finish = self._step(
-                "finish", lambda: self._create_only_finish(piece_check, whole_check)
+            create_only_finish = self._notes.step(
+                "create_only_finish", lambda: self._create_only_finish(piece_check, whole_check)
             )
         except StoreError:
             self._sweep(insists=False)
@@ -118,11 +132,6 @@ class Probe:
             one_pass=one_pass,
             leftover=upload_left or object_left,
         )
-
-    def _step(self, name: str, act: Callable[[], Any]) -> Any:
-        if name not in self._known:
-            self._known[name] = act()
-        return self._known[name]
 
     def _ask(self, verb: str, **parameters: Any) -> Params:
         return self._wire.ask(verb, self._key, Key=self._key, **parameters)
