@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import lru_cache
 
 from ckptsyncd.core.facts import FileFact
 
@@ -22,8 +23,8 @@ def absolute(root: str, path: str) -> str:
 
 def fact_of(path: str, status: os.stat_result, target: str | None = None) -> FileFact | None:
     """Return the fact of a file, symlink or directory; ``None`` for FIFOs, sockets, devices."""
-    mode = stat.S_IMODE(status.st_mode)
-    device, inode, ctime_ns = status.st_dev, status.st_ino, status.st_ctime_ns
+    mode, device = _one(stat.S_IMODE(status.st_mode)), _one(status.st_dev)
+    inode, ctime_ns = status.st_ino, status.st_ctime_ns
     size, mtime_ns = status.st_size, status.st_mtime_ns
     if stat.S_ISREG(status.st_mode):
         return FileFact(path, "file", device, inode, size, mtime_ns, None, mode, ctime_ns)
@@ -33,6 +34,12 @@ def fact_of(path: str, status: os.stat_result, target: str | None = None) -> Fil
         # Both change with every name made inside; they are no content of a checkpoint.
         return FileFact(path, "directory", device, inode, 0, 0, None, mode, ctime_ns)
     return None
+
+
+@lru_cache(maxsize=256)
+def _one(number: int) -> int:
+    """Return the same object for equal numbers: a hundred thousand files keep few of them."""
+    return number
 
 
 def fact_at(path: str, name: str, directory: int) -> FileFact:

@@ -46,8 +46,12 @@ def quoted(name: str) -> str:
 
 
 def key_of_path(path: str) -> str:
-    """Return the data key of a path: readable, percent-encoded where stores differ."""
-    return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE_IN_KEYS)
+    """Return the data key of a path: readable, percent-encoded where stores differ.
+
+    That is the path's very object where nothing is encoded: of many files both are kept.
+    """
+    key = quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE_IN_KEYS)
+    return path if key == path else key
 
 
 def path_of_key(key: str) -> str:

@@ -188,11 +188,12 @@ def _seal(edition: Edition, scene: Scene) -> Iterator[HandOrder]:
 
 def _rows(edition: Edition) -> Iterator[StoredFile]:
     """Yield the rows of all files; of one that has several names, all but the first name it."""
-    names_of: dict[tuple[int, int], str] = {}
+    names_of: dict[int, dict[int, str]] = {}
     for fact in edition.listing.files:
         row = edition.stored[fact.path]
         is_file = fact.kind == "file"
-        first = names_of.setdefault((fact.device, fact.inode), fact.path) if is_file else fact.path
+        inodes = names_of.setdefault(fact.device, {})
+        first = inodes.setdefault(fact.inode, fact.path) if is_file else fact.path
         twin = None if first == fact.path else first
         yield row if row.twin == twin else replace(row, twin=twin)
 
