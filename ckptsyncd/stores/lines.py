@@ -93,6 +93,35 @@ class Line:
             raise
         return self._answer()
 
+    def ask(self, head: bytes) -> tuple[Answer, bool]:
+        """Send a request without a body; return its answer, and whether a body is to be received.
+
+        That is so for a good answer that says how long it is; one that does not is of no use here.
+        OSError where the connection fails.
+        """
+        try:
+            self._sock.sendall(head)
+            answer = self._head(is_last=False)
+            while answer.status < 200:  # noqa: PLR2004 - only a word in between
+                answer = self._head(is_last=False)
+            if answer.status not in (200, 206):
+                return self._body(answer), False
+            is_plain = _is_plain(answer)
+            return (answer if is_plain else replace(answer, is_last=True)), is_plain
+        except BaseException:
+            self.close()
+            raise
+
+    def receive(self, most_bytes: int) -> bytes:
+        """Return the next bytes of a body; OSError where the connection fails or has ended."""
+        if self._ahead:
+            block, self._ahead = self._ahead[:most_bytes], self._ahead[most_bytes:]
+            return block
+        if block := self._sock.recv(most_bytes):
+            return block
+        msg = "the connection ended inside the answer"
+        raise ConnectionResetError(errno.ECONNRESET, msg)
+
     def close(self) -> None:
         """Hang up."""
         self._sock.close()
@@ -116,24 +145,35 @@ class Line:
         return answer
 
     def _read(self, *, is_last: bool) -> Answer:
+        return self._body(self._head(is_last=is_last))
+
+    def _head(self, *, is_last: bool) -> Answer:
+        """Return an answer without its body."""
         first, *rows = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
         pairs = (row.partition(":") for row in rows)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         try:
             status = int(first.split(" ", 2)[1])
-            length = int(headers.get("content-length", "0"))
+            is_odd = int(headers.get("content-length", "0")) < 0
         except (ValueError, IndexError):
             raise _no_http(first) from None
+        if is_odd:
+            raise _no_http(first)
         kept = "close" if first.startswith("HTTP/1.0") else "keep-alive"  # unless it is told
         is_last = is_last or headers.get("connection", kept).lower() == "close"
-        if status < 200 or status == 204:  # noqa: PLR2004 - without a body, whatever is said of it
-            return Answer(status, headers, is_last=is_last)
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            return self._chunked(Answer(status, headers, is_last=is_last))
-        if "content-length" not in headers:
-            return Answer(status, headers, self._rest(), is_last=True)
+        return Answer(status, headers, is_last=is_last)
+
+    def _body(self, answer: Answer) -> Answer:
+        """Return an answer with its body, as far as anybody reads it."""
+        if answer.status < 200 or answer.status == 204:  # noqa: PLR2004 - whatever is said of it
+            return answer
+        if answer.headers.get("transfer-encoding", "").lower() == "chunked":
+            return self._chunked(answer)
+        if "content-length" not in answer.headers:
+            return replace(answer, body=self._rest(), is_last=True)
+        length = int(answer.headers["content-length"])
         body = self._taken(min(length, MOST_BODY_BYTES))
-        return Answer(status, headers, body, is_last=is_last or length > MOST_BODY_BYTES)
+        return replace(answer, body=body, is_last=answer.is_last or length > MOST_BODY_BYTES)
 
     def _chunked(self, answer: Answer) -> Answer:
         """Return the answer with its body, which comes in pieces and a last one without bytes."""
@@ -256,6 +296,11 @@ def head_of(method: str, target: str, headers: Mapping[str, str], length: int) -
     rows = [f"{name}: {value}" for name, value in headers.items()]
     first = f"{method} {target} HTTP/1.1"
     return "\r\n".join((first, *rows, f"Content-Length: {length}", "", "")).encode()
+
+
+def _is_plain(answer: Answer) -> bool:
+    """Return whether an answer's body is as many bytes as it says."""
+    return "content-length" in answer.headers and "transfer-encoding" not in answer.headers
 
 
 def _no_http(said: str | bytes) -> ConnectionResetError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ckptsyncd.stores.lines import Answer, Lines, Sent
+from ckptsyncd.stores.lines import Answer, Line, Lines, Sent
 
 #: Answers that an SDK understands better: it follows them, or shows who we are anew.
 ELSEWHERE = frozenset({301, 302, 303, 307, 308})
@@ -55,9 +55,37 @@ class ShortWay:
                 self._trip()
             raise
         lines.give_back(line, answer)
+        self._heed(answer)
+        return answer
+
+    def ask(self, lines: Lines, head: Callable[[], bytes]) -> tuple[Line | None, Answer] | None:
+        """Send a request without a body; return the answer, and the line that its body comes on.
+
+        There is none where all of the answer is here. ``None`` leaves the request to the SDK.
+        Raises OSError where the connection broke; the way rests then.
+        """
+        with self._lock:
+            if self._rest:
+                self._rest -= 1
+                return None
+        said = head()
+        line = lines.take()
+        if line is None:
+            return None
+        try:
+            answer, is_open = line.ask(said)
+        except OSError:
+            self._trip()
+            raise
+        if is_open:
+            return line, answer
+        lines.give_back(line, answer)
+        self._heed(answer)
+        return None, answer
+
+    def _heed(self, answer: Answer) -> None:
         if answer.status in self._unwilling or answer.status >= 500:  # noqa: PLR2004
             self._trip()
-        return answer
 
     def _trip(self) -> None:
         with self._lock:

@@ -96,12 +96,12 @@ class Express:
             answer = self._way.exchange(lines, lambda: self._head(route, parameters, sent), sent)
         except OSError as error:
             if sent.fault is None:
-                raise _as_sdk(error, route) from error
+                raise as_sdk(error, route) from error
             raise
         if answer is None or answer.status == 200:  # noqa: PLR2004
             return answer
-        if not _is_for_the_sdk(answer):
-            raise _as_told(answer, verb)
+        if not is_for_the_sdk(answer):
+            raise as_told(answer, VERBS[verb])
         return None
 
     def close(self) -> None:
@@ -142,11 +142,12 @@ def _headers(parameters: Mapping[str, Any]) -> dict[str, str]:
     return made | {f"x-amz-meta-{name}": value for name, value in metadata.items()}
 
 
-def _is_for_the_sdk(answer: Answer) -> bool:
+def is_for_the_sdk(answer: Answer) -> bool:
+    """Return whether the SDK understands an answer better: it follows it, or signs anew."""
     return answer.status in ELSEWHERE or _found(_CODE, answer.body) in CODES_ELSEWHERE
 
 
-def _as_told(answer: Answer, verb: str) -> ClientError:
+def as_told(answer: Answer, verb: str) -> ClientError:
     """Return the error that the SDK would have made of an answer."""
     told = {
         "Error": {
@@ -155,7 +156,7 @@ def _as_told(answer: Answer, verb: str) -> ClientError:
         },
         "ResponseMetadata": {"HTTPStatusCode": answer.status, "HTTPHeaders": answer.headers},
     }
-    return ClientError(told, VERBS[verb])
+    return ClientError(told, verb)
 
 
 def _found(pattern: re.Pattern[bytes], body: bytes) -> str:
@@ -163,7 +164,7 @@ def _found(pattern: re.Pattern[bytes], body: bytes) -> str:
     return match[1].decode(errors="replace") if match else ""
 
 
-def _as_sdk(error: OSError, route: Route) -> BotoCoreError:
+def as_sdk(error: OSError, route: Route) -> BotoCoreError:
     """Return what the SDK would have raised for a connection that broke or stood still."""
     url = f"{'https' if route.place.is_tls else 'http'}://{route.place.netloc}"
     broken: BotoCoreError = ConnectionClosedError(endpoint_url=url, error=error, request=None)

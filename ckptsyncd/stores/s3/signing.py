@@ -15,6 +15,8 @@ from typing import Protocol
 
 #: TLS or a declared checksum protects the payload; its hash would only cost time.
 PAYLOAD = "UNSIGNED-PAYLOAD"
+#: The payload of a request without a body: its hash costs nothing, and every server knows it.
+EMPTY = sha256().hexdigest()
 
 
 class Credentials(Protocol):
@@ -31,20 +33,23 @@ def signed(
     credentials: Credentials,
     region: str,
     at: float,
+    *,
+    method: str = "PUT",
+    payload: str = PAYLOAD,
 ) -> dict[str, str]:
-    """Return a PUT's headers with those that sign it at this time (seconds since the epoch).
+    """Return a request's headers with those that sign it at this time (seconds since the epoch).
 
     ``target`` is path and query as they are sent: encoded, the query sorted. ``headers`` have lower
     case names, ``host`` among them, and all of them are signed.
     """
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
-    all_of_them = {**headers, "x-amz-content-sha256": PAYLOAD, "x-amz-date": stamp}
+    all_of_them = {**headers, "x-amz-content-sha256": payload, "x-amz-date": stamp}
     if credentials.token:
         all_of_them["x-amz-security-token"] = credentials.token
     names = sorted(all_of_them)
     path, _, query = target.partition("?")
     rows = [f"{name}:{' '.join(all_of_them[name].split())}" for name in names]
-    request = "\n".join(("PUT", path, query, *rows, "", ";".join(names), PAYLOAD))
+    request = "\n".join((method, path, query, *rows, "", ";".join(names), payload))
     scope = f"{stamp[:8]}/{region}/s3/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{sha256(request.encode()).hexdigest()}"
     key = _key(credentials.secret_key, stamp[:8], region)

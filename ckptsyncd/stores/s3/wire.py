@@ -28,6 +28,7 @@ from ckptsyncd.stores.lines import Lines, Place, connected
 from ckptsyncd.stores.s3.express import Express
 from ckptsyncd.stores.s3.faults import OTHERS, classify
 from ckptsyncd.stores.s3.identity import identity_of
+from ckptsyncd.stores.s3.inbound import Inbound
 from ckptsyncd.stores.s3.models import LeanFiles
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.sending import SentBody
@@ -66,7 +67,9 @@ class Wire:
         try:
             core.get_component("data_loader").file_loader = LeanFiles()
             self._express = Express(self._frozen, lambda place: lines_to(place, core, options))
-            self.endpoint = str(self._client(signed=False).meta.endpoint_url)
+            self._inbound = Inbound(self._frozen, lambda place: lines_to(place, core, options))
+            is_plain = urlsplit(options.endpoint_url or "").scheme == "http"
+            self.endpoint = str(self._client(signed=is_plain).meta.endpoint_url)
         except ProfileNotFound as error:
             raise UsageError(
                 str(error), hint="see ~/.aws/config, or leave the profile out"
@@ -117,6 +120,10 @@ class Wire:
         if sent is not None:
             sent.full_key = asked["Key"]
             asked = {**asked, "Body": sent if len(sent) else b""}
+        if verb == "get_object":
+            if (found := self._inbound.fetch(asked)) is not None:
+                return found
+            self._inbound.expect(asked["Key"])
         made: Params = getattr(self._client(signed=signed), verb)(Bucket=self.bucket, **asked)
         return made
 
@@ -170,6 +177,7 @@ class Wire:
         for client in clients:
             client.close()
         self._express.close()
+        self._inbound.close()
 
     def _client(self, *, signed: bool) -> Any:
         with self._lock:
@@ -204,6 +212,7 @@ class Wire:
         if options.stay_in_region:
             home = str(client.meta.region_name)
             client.meta.events.register("before-sign.s3", partial(_stay, home))
+        client.meta.events.register("before-send.s3.GetObject", self._inbound.show)
         for operation in ("PutObject", "UploadPart"):
             if not signed:
                 client.meta.events.register(f"before-send.s3.{operation}", self._show)
