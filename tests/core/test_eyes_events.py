@@ -121,7 +121,7 @@ def test_a_silent_change_to_a_first_save(stage: Stage) -> None:
 
 def test_an_event_behind_the_look_that_saw_its_effect() -> None:
     """An event within a second after content was first seen belongs to it, a later one does not."""
-    member = Member("a", "a")
+    member = Member("a", 0)
     member.touch(3, 10.0)
     member.learn(FileFact("a", "file", 1, 1, 5, 7), 4, 10.1)
     member.touch(6, 10.9)

@@ -79,7 +79,7 @@ class Census:
                     yield unit, None
                     continue
                 other = self.obtain(place)
-                member.rel = relative(other.name, path)
+                member.move(other.name)
                 other.members[path], other.weight = member, None
                 other.choose(self._layouts, member.rel)
                 other.changed_at = max(other.changed_at, unit.changed_at)

@@ -25,9 +25,13 @@ MOST_WORKS = 64
 
 def relative(name: str, path: str) -> str:
     """Return a member's path below its unit's directory (of a file or a group: the file's name)."""
+    return path[_start(name, path) :]
+
+
+def _start(name: str, path: str) -> int:
     if name == ".":
-        return path
-    return path[len(name) + 1 :] if path.startswith(name + "/") else path.rpartition("/")[2]
+        return 0
+    return len(name) + 1 if path.startswith(name + "/") else path.rfind("/") + 1
 
 
 @dataclass(slots=True)
@@ -41,7 +45,8 @@ class Member:
     """
 
     path: str
-    rel: str
+    #: Where in it its path below the unit begins; a copy of that would be kept for every file.
+    start: int
     fact: FileFact | None = None
     known: int = -1
     look: FileLook | None = None
@@ -55,6 +60,15 @@ class Member:
     visits: int = 0
     has_rest: bool = False
     is_rewritten: bool = False
+
+    @property
+    def rel(self) -> str:
+        """Its path below its unit's directory."""
+        return self.path[self.start :]
+
+    def move(self, name: str) -> None:
+        """Make it a member of the unit of this name."""
+        self.start = _start(name, self.path)
 
     def touch(self, seq: int, now: float) -> bool:
         """Note an event on it; return whether it is visited too often for a first save."""
@@ -77,13 +91,16 @@ class Member:
             self.has_rest = False
             self.changed_at = now if is_silent else self.touched_at
             self.seen_at = now
-        self.fact = fact
+        if fact != self.fact or fact.mode != self.fact.mode:
+            # One that says the same would be kept beside it: in the look, and in what settled.
+            self.fact = fact
         self.known = max(self.known, asked)
         return is_silent
 
     def examine(self, look: FileLook) -> None:
         """Note what a close look found."""
         self.look = look
+        self.fact = look.fact if look.fact == self.fact else self.fact
         self.has_rest |= look.writer == "none"
 
     @property
@@ -169,7 +186,7 @@ class Unit:
         """Return a member, a new one if it was not known."""
         found = self.members.get(path)
         if found is None:
-            found = self.members[path] = Member(path, relative(self.name, path))
+            found = self.members[path] = Member(path, _start(self.name, path))
         return found
 
     @property
