@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import Begun, Limits, ObjectFact, Piece, Receipt
 from ckptsyncd.core.ports import Store
 from ckptsyncd.errors import Again
 from ckptsyncd.stores.memory import BytesBody
+from ckptsyncd.stores.short import REST_REQUESTS
 
 NONCE = "0123456789abcdef"
 
@@ -105,3 +106,11 @@ def abandoned(store: Store, begun: Begun) -> None:
         return
     msg = "the upload could not be abandoned"
     raise AssertionError(msg)
+
+
+def let_go(store: Any, way: str) -> None:
+    """Let the next bodies of a store go this way: short, or the SDK's."""
+    assert store.limits
+    store._wire._short._rest = 0 if way == "short" else REST_REQUESTS
+    store.put_small("before", b"x", None)
+    assert f"bodies go the {way} way" in store.describe()

@@ -15,7 +15,7 @@ from ckptsyncd.stores.memory import BytesBody
 from tests.proxy import Proxy
 from tests.servers import free_ports
 from tests.stores.azure_bench import Opened, answer
-from tests.stores.samples import NONCE
+from tests.stores.samples import NONCE, let_go
 
 TABLE: list[tuple[bytes, tuple[type[StoreError], float | None, bool]]] = [
     (answer(400, "InvalidHeaderValue"), (Never, None, False)),
@@ -39,15 +39,18 @@ TABLE: list[tuple[bytes, tuple[type[StoreError], float | None, bool]]] = [
 ]
 
 
+@pytest.mark.parametrize("way", ["short", "SDK's"])
 @pytest.mark.parametrize(("given", "expected"), TABLE, ids=[f"{i}" for i in range(len(TABLE))])
 def test_answers_to_a_write_are_classified(
     azure_opened: Opened,
     azure_proxy: Proxy,
     given: bytes,
     expected: tuple[type[StoreError], float | None, bool],
+    way: str,
 ) -> None:
     """Every answer is one of the six kinds, with its pause, and is not tried again by the SDK."""
     store = azure_opened()
+    let_go(store, way)
     assert store.limits.checksum == "md5"
     rule = azure_proxy.rule("answer", "PUT", "record", times=9, answer=given)
     with pytest.raises(StoreError) as raised:

@@ -15,6 +15,7 @@ from tests.servers import free_ports
 from tests.stores.gcs_bench import CHUNK, Opened, answer
 from tests.stores.samples import (
     NONCE,
+    let_go,
     read,
     stored,
 )
@@ -41,15 +42,18 @@ TABLE: list[tuple[bytes, tuple[type[StoreError], float | None, bool]]] = [
 ]
 
 
+@pytest.mark.parametrize("way", ["short", "SDK's"])
 @pytest.mark.parametrize(("given", "expected"), TABLE, ids=[f"{i}" for i in range(len(TABLE))])
 def test_answers_to_a_write_are_classified(
     gcs_opened: Opened,
     checking: Proxy,
     given: bytes,
     expected: tuple[type[StoreError], float | None, bool],
+    way: str,
 ) -> None:
     """Every answer is one of the six kinds, with its pause, and says whether it may have acted."""
     store = gcs_opened(checking)
+    let_go(store, way)
     checking.rule("answer", "POST", "uploadType=multipart", answer=given)
     with pytest.raises(StoreError) as raised:
         store.put_small("record", b"x", None)

@@ -23,7 +23,8 @@ from ckptsyncd.stores.short import ELSEWHERE, ShortWay
 #: A token that the SDK has just shown is good for at least five minutes: it renews it before.
 TOKEN_SECONDS = 240.0
 
-FOR_THE_SDK = ELSEWHERE | {401}
+#: Who shows these is known by them or not at all: there is nothing to renew.
+NAMED = (AzureNamedKeyCredential, AzureSasCredential)
 
 Pairs = dict[str, str]
 
@@ -61,6 +62,7 @@ class Express:
         self._path = urlsplit(url).path
         self._credential = credential
         self._key: SharedKey | None = None
+        self._for_the_sdk = ELSEWHERE if isinstance(credential, NAMED) else ELSEWHERE | {401}
         if isinstance(credential, AzureNamedKeyCredential):
             account, key = credential.named_key
             self._key = SharedKey(account, b64decode(key))
@@ -113,7 +115,7 @@ class Express:
         answer = self._way.exchange(
             self._lines, lambda: head_of("PUT", target, headers, len(sent)), sent
         )
-        return None if answer is None or answer.status in FOR_THE_SDK else answer
+        return None if answer is None or answer.status in self._for_the_sdk else answer
 
     def _shows(self, path: str, query: Pairs, headers: Pairs, length: int) -> str | None:
         """Show who we are, in the headers or in the target, which is returned."""
