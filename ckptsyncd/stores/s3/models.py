@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ class LeanFiles:
     """
 
     def exists(self, file_path: str) -> bool:
-        """Return whether there is such a file."""
-        return any(Path(file_path + ending).is_file() for ending in _OPENERS)
+        """Return whether there is such a file; nine hundred are asked for to make one client."""
+        return any(os.path.isfile(file_path + ending) for ending in _OPENERS)  # noqa: PTH113
 
     def load_file(self, file_path: str) -> Any:
         """Return what is in it, ``None`` where there is none."""
