@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import Field, replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ckptsyncd.core.records.names import OURS
 from ckptsyncd.errors import Again, StoreError
 from ckptsyncd.stores.conditions import Tried
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+
+class Row(Protocol):
+    """A store's own row of what its rounds find out.
+
+    That is a frozen dataclass, with ``None`` in every field at first.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
 
 T = TypeVar("T")
-#: A store's own row of what its rounds find out: a frozen dataclass, ``None`` in every field at
-#: first.
-K = TypeVar("K", bound="DataclassInstance")
+K = TypeVar("K", bound=Row)
 
 
 class Notes(Generic[K]):
