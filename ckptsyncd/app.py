@@ -66,6 +66,7 @@ from ckptsyncd.report.probes import Probes
 from ckptsyncd.report.series_names import SeriesNames
 from ckptsyncd.report.status_json import DaemonView
 from ckptsyncd.report.systemd import Systemd
+from ckptsyncd.report.waiting import ended_words
 from ckptsyncd.report.web import WebServer
 from ckptsyncd.residence import admitted
 from ckptsyncd.settings import Reload, Settings, reloaded
@@ -321,9 +322,7 @@ class Program:
         """Turn until the brain ends it, say what was left, and return the exit code."""
         code = self.loop.run()
         shown = self.loop.last()
-        text = shown.disk_failing or "everything that was whole is safe"
-        if shown.unsynced_bytes:
-            text = f"{shown.unsynced_bytes} bytes of finished checkpoints are not in the store"
+        text = ended_words(shown, code)
         self.systemd.stopping()
         level: Level = "warning" if code else "info"
         self.logs.say(level, "daemon.stopped", self.clock.now(), exit_code=code, text=text)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ckptsyncd.core.snapshot import CheckpointView, Snapshot
+from ckptsyncd.core.words import count_words
+from ckptsyncd.errors import Unsynced
 
 #: So long the daemon may take to notice a change in a directory (guessed: a poll and a second).
 NOTICING_SECONDS = 3.0
@@ -104,7 +106,7 @@ class ForDrain:
 
     def reason(self, snapshot: Snapshot) -> str:
         """Say why it has not ended."""
-        return f"{snapshot.unsynced_bytes} bytes of finished checkpoints are not in the store"
+        return left_words(snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class ForDrill:
 
     def reason(self, snapshot: Snapshot) -> str:
         """Say why it has not ended."""
-        return f"{snapshot.unsynced_bytes} bytes of finished checkpoints are not in the store"
+        return left_words(snapshot)
 
 
 Wanted = ForStep | ForCheckpoint | ForDrain | ForDrill
@@ -155,6 +157,24 @@ def _mtimes(path: Path) -> Iterator[int]:
         return  # it vanishes while we look: the daemon will say so
     for name in names:
         yield from _mtimes(path / name)
+
+
+def left_words(snapshot: Snapshot) -> str:
+    """Say what of finished checkpoints is not safe; nothing where all is."""
+    if snapshot.unsynced_bytes:
+        return f"{snapshot.unsynced_bytes} bytes of finished checkpoints are not in the store"
+    risky = sum(view.at_risk for view in snapshot.checkpoints)
+    if risky:
+        return f"{count_words(risky, 'finished checkpoint')} in the store, but not committed yet"
+    return ""
+
+
+def ended_words(snapshot: Snapshot, exit_code: int) -> str:
+    """Say what is left when the program ends with an exit code."""
+    safe = "everything that was whole is safe"
+    if exit_code == Unsynced.exit_code:
+        safe += ", but nothing points to the newest yet"
+    return left_words(snapshot) or snapshot.disk_failing or safe
 
 
 def _state_words(view: CheckpointView) -> str:

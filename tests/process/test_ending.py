@@ -106,6 +106,23 @@ def test_a_stop_that_cannot_finish_says_what_is_left(
 
 
 @pytest.mark.server
+def test_what_is_stored_and_not_committed_is_not_called_safe(
+    root: Path, program: Start, proxy: Proxy, s3_server: S3Server, prefix: str
+) -> None:
+    """Every byte is in the store and the manifest is not: a stop says so, and ends with 6."""
+    del s3_server
+    manifest = proxy.rule("refuse", "PUT", r"/manifests/", times=10**6)
+    options = ("--s3-endpoint", proxy.endpoint, "--s3-path-style", "--stop-timeout", "3s")
+    daemon = program(root, prefix, *options).start()
+    root.mkdir(exist_ok=True)
+    by_rename(root / "a.pt", MIB, 1)
+    until(manifest.reached.is_set, "the manifest is refused")
+    assert daemon.stop() == 6
+    assert "1 finished checkpoint in the store, but not committed yet" in daemon.log
+    assert "everything that was whole is safe" not in daemon.log
+
+
+@pytest.mark.server
 def test_a_second_signal_ends_it_at_once(
     root: Path, program: Start, proxy: Proxy, s3_server: S3Server, prefix: str
 ) -> None:
