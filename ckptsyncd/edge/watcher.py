@@ -24,6 +24,7 @@ from pathlib import Path
 from inotify_simple import Event, INotify, flags
 
 from ckptsyncd.core.messages import Overflowed, Polled, RootLost, Touched
+from ckptsyncd.edge.seen import absolute
 from ckptsyncd.edge.walk import OURS
 from ckptsyncd.edge.watches import Watches, limit
 from ckptsyncd.errors import UsageError
@@ -72,6 +73,7 @@ class Watcher:
         self._present: bool | None = None
         self._unwatched = False
         self._overflowed = False
+        self._left: list[str] = []
         self._last: Touched | None = None
         self._ended, self._end = os.pipe()
         self._stopping = threading.Event()
@@ -107,8 +109,14 @@ class Watcher:
         self._seek_root()
         events = self._events(most_seconds if self._present else min(most_seconds, WAIT_SECONDS))
         self._last = None
+        left, self._left = self._left, []
         for event in events:
             self._heed(event)
+        if events and events[-1].mask & flags.MOVED_FROM:
+            self._left += left  # nothing may come between the halves of a rename
+        else:
+            for path in left:
+                self._heed_exchange(path)
         if self._overflowed:
             self._overflowed = False
             self._watches.renew()
@@ -219,6 +227,20 @@ class Watcher:
         elif is_directory:
             self._watches.cover(path)
         self._touched(Touched(path, arrived, gone, tree=is_directory and not gone))
+        if event.mask & flags.MOVED_FROM:
+            self._left.append(path)
+
+    def _heed_exchange(self, path: str) -> None:
+        """Look whether another directory took the place of what was renamed away a turn ago.
+
+        Of two names that are exchanged, the last event says of one of them that it went. Nothing
+        tells how it came there, so it did not arrive whole; nor when, so of a file nothing is said:
+        the order in which files of a checkpoint are heard of tells which one was written last.
+        """
+        with contextlib.suppress(OSError):  # gone it is
+            if stat.S_ISDIR(os.lstat(absolute(self._root, path)).st_mode):
+                self._watches.cover(path)
+                self._touched(Touched(path, tree=True))
 
     def _touched(self, hint: Touched) -> None:
         """Post a hint, but not the same twice in a row in one batch.

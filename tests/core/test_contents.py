@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ckptsyncd.core.facts import FileFact, Listing
@@ -65,3 +67,14 @@ def test_what_is_remembered_is_bounded() -> None:
     contents.keep("s1", small[1])
     assert contents.has("s0", small[0])
     assert not contents.has("large", listing("large", *files))
+
+
+def test_a_copy_that_kept_its_times_is_whole() -> None:
+    """Moved to another disk and back it has new inodes; one file whose time is newer is no copy."""
+    made = [FileFact(f"a/{rel}", "file", 1, at, 5, at) for at, rel in enumerate("xyz", 1)]
+    there = [replace(fact, path=f"b/{fact.path[2:]}", device=2, inode=9) for fact in made]
+    contents = Contents()
+    contents.keep("a", Listing(tuple(made)))
+    assert contents.has("b", Listing(tuple(there)))
+    assert not contents.has("b", Listing((*there[:2], replace(there[2], mtime_ns=9))))
+    assert not contents.has("b", Listing((*there[:2], replace(there[2], size=4))))

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckptsyncd.core.messages import Polled
 from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout, step_of
 from ckptsyncd.core.seeing.tree import Tree, is_below, root_of
-from tests.core.stage import Stage
+from tests.core.stage import Stage, save
 
 #: Paths of one disk, the checkpoint that each belongs to, and the kind where it is in none.
 PLACES = [
@@ -318,3 +319,42 @@ def test_the_watch_root_itself_can_be_a_checkpoint(
     assert (settled.checkpoint, settled.series) == (".", ".")
     assert (settled.layout, settled.evidence) == expected[1:]
     assert len(settled.listing.files) == len(files)
+
+
+HF_COPY = (
+    *("config.json", "generation_config.json", "model.safetensors", "training_args.bin"),
+    *("optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json"),
+)
+
+
+def test_a_copy_of_a_trainer_checkpoint_is_one_whatever_its_name() -> None:
+    """Its first files look like a model alone; the rest of it makes all of it one checkpoint."""
+    stage = Stage()
+    stage.run(1)
+    stage.make("best")
+    for rel in HF_COPY:
+        stage.write(f"best/{rel}")
+        stage.run(0.02)
+    stage.write("best/notes.txt")
+    stage.write("best/trainer_state.json")
+    stage.run(10)
+    (settled,) = stage.settled()
+    assert (settled.checkpoint, settled.evidence) == ("best", "marker")
+    assert len(settled.listing.files) == len(HF_COPY) + 1
+
+
+@pytest.mark.parametrize("has_events", [True, False])
+def test_a_trainer_checkpoint_is_one_under_a_name_that_says_nothing(*, has_events: bool) -> None:
+    """Listed in the order of names it looks like a model alone at first, too."""
+    stage = Stage(has_events=has_events)
+    stage.hear(Polled("", "asked for"))
+    stage.run(1)
+    save(stage, "checkpoint-5", *HF_COPY)
+    stage.run(10)
+    stage.rename("checkpoint-5", "mine")
+    stage.run(10)
+    assert {s.checkpoint: len(s.listing.files) for s in stage.settled()} == {
+        "checkpoint-5": len(HF_COPY),
+        "mine": len(HF_COPY),
+    }
+    assert stage.companions() == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ckptsyncd.core.facts import FileLook
 from ckptsyncd.core.seeing.layouts.pytorch import DISTRIBUTED, LIGHTNING_SHARDED
 from ckptsyncd.core.seeing.listed import Named, named
-from ckptsyncd.core.seeing.settle import MemberView
+from ckptsyncd.core.seeing.view import MemberView
 from tests.core.parts import fact
 
 

@@ -9,7 +9,9 @@ import pytest
 from ckptsyncd.core.facts import FileFact, FileLook, Shape, Writer
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout
-from ckptsyncd.core.seeing.settle import (
+from ckptsyncd.core.seeing.settle import judge
+from ckptsyncd.core.seeing.shapes import shape_of
+from ckptsyncd.core.seeing.view import (
     Held,
     MemberView,
     Parked,
@@ -17,9 +19,7 @@ from ckptsyncd.core.seeing.settle import (
     View,
     Waits,
     Whole,
-    judge,
 )
-from ckptsyncd.core.seeing.shapes import shape_of
 
 NAMED = {layout.name: layout for layout in BUILT_IN}
 PLAIN, RANKED = NAMED["directory"], NAMED["deepspeed"]
@@ -36,10 +36,11 @@ def member(  # noqa: PLR0913 - a row of the tables below
     shape: Shape = "unknown",
     fault: str = "",
     ctime_ns: int = 1,
+    mtime_ns: int = 1,
     is_stale: bool = False,
 ) -> MemberView:
     """Return one file as a look found it; it changed at 100 s."""
-    fact = FileFact(f"c/{rel}", "file", 1, 1, size, 1, ctime_ns=ctime_ns)
+    fact = FileFact(f"c/{rel}", "file", 1, 1, size, mtime_ns, ctime_ns=ctime_ns)
     look = FileLook(fact, writer, "pid 7 (python)", shape, shape == "whole", fault)
     return MemberView(
         rel=rel,
@@ -76,7 +77,31 @@ RANKS_MODEL = shape_of("c", [(m.rel, m.fact) for m in RANKS.members])
 SHARDS = (member("m-00001-of-00002.safetensors"), member("m-00002-of-00002.safetensors"))
 NAMES = [shard.rel for shard in SHARDS]
 
+#: As ``rsync -a`` makes them: in the order of names, with the times that they had.
+COPIED = (member("trainer_state.json", 1, mtime_ns=9), member("training_args.bin", 2, mtime_ns=3))
+COPIED_MODEL = shape_of("c", [(m.rel, m.fact) for m in COPIED])
+COPIED_SHARDS = (
+    replace(index(".metadata", "__0_0.distcp"), event=1),
+    member("__0_0.distcp", 12, mtime_ns=1),
+)
+
 WHOLES = {
+    "a copy in the order of names, as its siblings are": (
+        replace(view(TRAINER, *COPIED, idle=5.0), model=COPIED_MODEL),
+        "shape",
+    ),
+    "a copy in the order of names, with all that its marker lists": (
+        view(DCP, *COPIED_SHARDS, idle=5.0),
+        "marker",
+    ),
+    "files added to what was whole": (
+        replace(view(PLAIN, A, B, idle=5.0), is_grown=True, model=MODEL),
+        "quiet",
+    ),
+    "files added to what was whole, where ranks could be late": (
+        replace(view(TRAINER, member("a.pt", 12), STATE, idle=30.0), is_grown=True),
+        "quiet",
+    ),
     "all that an index names is there, as large as it says": (
         view(PLAIN, *SHARDS, index("m.safetensors.index.json", *NAMES, size=200), idle=5.0),
         "quiet",
@@ -251,6 +276,21 @@ WAITS = {
         105.0,
         "truncated: a.pt: no end",
     ),
+    "a copy in the order of names": (
+        replace(view(TRAINER, *COPIED, idle=4.0), model=COPIED_MODEL),
+        105.0,
+        "older times",
+    ),
+    "files added to what was whole": (
+        replace(view(TRAINER, member("a.pt", 12), STATE, idle=29.0), is_grown=True),
+        130.0,
+        "files were added",
+    ),
+    "a stale file of the siblings' shape": (
+        replace(view(PLAIN, A, member("b.pt", is_stale=True), idle=6.0), model=MODEL),
+        165.0,
+        "b.pt is older than this save",
+    ),
     "no marker yet": (view(TRAINER, A), None, "no trainer_state.json yet"),
     "marker older": (
         view(TRAINER, member("a.pt", 12), STATE),
@@ -284,6 +324,17 @@ PARKED = {
     "no marker came": (view(TRAINER, A, idle=5.0), "ckptsyncd commit c"),
     "an old marker": (view(DCP, member(".metadata", 1), member("__0_0.distcp", 2), idle=5.0),
                       "__0_0.distcp is newer than .metadata"),
+    "an old marker, and nobody knows whether all of the copy is there": (
+        view(TRAINER, *COPIED, idle=99.0), "training_args.bin is newer than trainer_state.json"),
+    "an old marker, and less than its siblings have": (
+        replace(view(TRAINER, *COPIED, idle=99.0), model={**COPIED_MODEL, "optimizer.pt": 9}),
+        "training_args.bin is newer"),
+    "an old marker by its own time, too": (
+        replace(view(TRAINER, COPIED[0], member("training_args.bin", 2, mtime_ns=10), idle=99.0),
+                model=COPIED_MODEL), "training_args.bin is newer"),
+    "an old marker, and not all that it lists": (
+        view(DCP, index(".metadata", "__0_0.distcp", "__1_0.distcp"), COPIED_SHARDS[1], idle=99.0),
+        "__1_0.distcp is missing"),
     "an old marker by ctime": (
         view(DCP, member(".metadata", 0, ctime_ns=5), member("__0_0.distcp", 0, ctime_ns=6),
              idle=99.0), "__0_0.distcp is newer"),
@@ -314,7 +365,8 @@ PARKED = {
     "an index outweighs an arrival by rename": (
         replace(view(PLAIN, A, index("m.bin.index.json", "b.bin"), idle=9.0), is_arrived=True),
         "truncated: b.bin is missing"),
-    "files were removed": (replace(view(PLAIN, A, idle=99.0), is_frozen=True), "removed"),
+    "files were removed": (replace(view(PLAIN, A, idle=99.0), is_frozen=True),
+                           "nothing was written since (if it is whole: ckptsyncd commit c)"),
 }  # fmt: skip
 
 

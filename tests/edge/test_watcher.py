@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import shutil
@@ -191,6 +192,26 @@ def test_renamed_back_and_forth(root: Path, inbox: Inbox, watcher: Watcher) -> N
         (root / f"step-{number}/sub/x").write_bytes(b"")
         inbox.until(has(Touched(f"step-{number}/sub/x")))
     assert Touched("new/sub/x") not in inbox.seen
+
+
+def test_names_that_are_exchanged(root: Path, inbox: Inbox, watcher: Watcher) -> None:
+    """Both are there after it and both are watched, whatever the last event says of one of them."""
+    for name in ("a", "b"):
+        (root / name).mkdir()
+    settled(root, inbox)
+    inbox.until(lambda _: watcher.watches == 3)
+    assert not exchange(root / "a", root / "b")
+    inbox.until(has(Touched("b", gone=True), Touched("b", tree=True)))
+    for name in ("a", "b"):
+        (root / name / "x").write_bytes(b"")
+        inbox.until(has(Touched(f"{name}/x")))
+
+
+def exchange(one: Path, other: Path) -> int:
+    """Exchange two names in one step (no call of Python's own does)."""
+    here, exchanges = -100, 2
+    library = ctypes.CDLL(None, use_errno=True)
+    return int(library.renameat2(here, bytes(one), here, bytes(other), exchanges))
 
 
 def test_removed_tree_leaves_no_watch(root: Path, inbox: Inbox, watcher: Watcher) -> None:

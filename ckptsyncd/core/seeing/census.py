@@ -8,10 +8,7 @@ from ckptsyncd.core.facts import Listing
 from ckptsyncd.core.seeing.layouts.base import Layout
 from ckptsyncd.core.seeing.shapes import Shape, kind_of, shape_of
 from ckptsyncd.core.seeing.tree import Place, Tree, ancestors, name_of, root_of
-from ckptsyncd.core.seeing.units import Member, Unit, relative
-
-#: What a directory is that arrived whole or that a user named, whatever is in it.
-ANYTHING = Layout(name="directory", read_from="nothing: any directory")
+from ckptsyncd.core.seeing.units import ANYTHING, Member, Unit, relative
 
 
 class Census:
@@ -32,9 +29,12 @@ class Census:
         if unit is None:
             unit = self.units[place.unit] = Unit(place.unit, place.scope, ANYTHING)
             unit.handled = self.handled.get(place.unit)
-            for folder in self._homes(unit):
-                self._below.setdefault(folder, set()).add(unit.name)
+            self._house(unit)
             self._tree.has_units_below(unit.name)
+        elif unit.scope != place.scope:
+            self._evict(unit)
+            unit.scope = place.scope
+            self._house(unit)
         return unit
 
     def member(self, unit: Unit, path: str) -> Member:
@@ -49,11 +49,7 @@ class Census:
         """Forget a unit that has no members any more."""
         del self.units[unit.name]
         self.handled.pop(unit.name, None)
-        for folder in self._homes(unit):
-            names = self._below[folder]
-            names.discard(unit.name)
-            if not names:
-                del self._below[folder]
+        self._evict(unit)
 
     def under(self, folder: str) -> list[Unit]:
         """Return the units that are this directory or lie below it, sorted by name."""
@@ -72,6 +68,7 @@ class Census:
             for path in list(unit.members):
                 place = self._tree.place(path)
                 if place.kind == "member" and place.unit == unit.name:
+                    self.obtain(place)
                     continue
                 member = unit.members.pop(path)
                 unit.weight = None
@@ -97,6 +94,17 @@ class Census:
         self.models[kind_of(name)] = shape_of(name, facts)
         if name in self.units:
             self.units[name].handled = listing
+
+    def _house(self, unit: Unit) -> None:
+        for folder in self._homes(unit):
+            self._below.setdefault(folder, set()).add(unit.name)
+
+    def _evict(self, unit: Unit) -> None:
+        for folder in self._homes(unit):
+            names = self._below[folder]
+            names.discard(unit.name)
+            if not names:
+                del self._below[folder]
 
     def _homes(self, unit: Unit) -> list[str]:
         root = root_of(unit.name)

@@ -29,9 +29,9 @@ from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing import hearing, looking
 from ckptsyncd.core.seeing.gaze import Gaze
 from ckptsyncd.core.seeing.layouts import BUILT_IN, Layout
-from ckptsyncd.core.seeing.settle import Patience
 from ckptsyncd.core.seeing.shapes import kind_of
 from ckptsyncd.core.seeing.units import Unit
+from ckptsyncd.core.seeing.view import Patience
 from ckptsyncd.core.sightings import Settled, Sighting, UnitView
 
 _NEVER = float("inf")

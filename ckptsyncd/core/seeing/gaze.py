@@ -12,14 +12,16 @@ from ckptsyncd.core.seeing.contents import Contents
 from ckptsyncd.core.seeing.dues import Dues
 from ckptsyncd.core.seeing.layouts.base import Layout
 from ckptsyncd.core.seeing.scans import Scans
-from ckptsyncd.core.seeing.settle import Patience
-from ckptsyncd.core.seeing.tree import Place, Tree, parent
+from ckptsyncd.core.seeing.tree import Place, Tree, ancestors, parent
 from ckptsyncd.core.seeing.units import Unit
+from ckptsyncd.core.seeing.view import Patience
 from ckptsyncd.core.seeing.viewing import is_overdue
 from ckptsyncd.core.sightings import Removed, Settled, Sighting
 
 #: A unit that is never quiet for long enough is looked at this often all the same (guessed).
 OVERDUE_LOOK_SECONDS = 1.0
+#: So many names that went are remembered, the newest ones (guessed: no listing takes longer).
+MOST_DEPARTURES = 4096
 
 
 class Departed(NamedTuple):
@@ -71,6 +73,9 @@ class Gaze:
         self.arrivals: dict[str, tuple[int, float]] = {}
         #: What the message just before said was gone: a rename comes as a pair.
         self.departed: Departed | None = None
+        #: Names that went, and at which count: answers to what was asked before are outdated.
+        self.departures: dict[str, int] = {}
+        self.departed_last = 0
         self.scanned_once = False
         self.is_root_missing = False
         #: Whether the last look got no lease: then looking can hold up no writer.
@@ -112,6 +117,20 @@ class Gaze:
                     unit.is_said_removed |= unit.settled is None and unit.handled is None
                     self.drop(unit)
             self.scans.want(folder, self.now)
+
+    def depart(self, path: str) -> None:
+        """Note that what has this name is gone by now, with all that is below it."""
+        self.departed_last = self.seq
+        self.departures.pop(path, None)
+        if len(self.departures) >= MOST_DEPARTURES:
+            del self.departures[next(iter(self.departures))]
+        self.departures[path] = self.seq
+
+    def is_outdated(self, path: str, asked: int) -> bool:
+        """Return whether what an answer found under a name went after it was asked for."""
+        if self.departed_last <= asked:
+            return False
+        return any(self.departures.get(name, 0) > asked for name in (path, *ancestors(path)))
 
     def is_old_news(self, fact: FileFact) -> bool:
         """Return whether this is a bystander that did not change: most of a large tree is."""

@@ -53,8 +53,14 @@ def _is_pair(departed: Departed | None, now: float) -> bool:
     return departed is not None and now - departed.at <= PAIR_SECONDS
 
 
+def _is_one(gaze: Gaze, path: str) -> bool:
+    """Return whether all that is in a directory belongs to one checkpoint."""
+    place = gaze.place(path, is_folder=True)
+    return bool(place.unit) and place.scope == "tree"
+
+
 def _keep_together(gaze: Gaze, path: str) -> None:
-    if not gaze.place(path, is_folder=True).unit:
+    if not _is_one(gaze, path):
         gaze.tree.claim(path)
         gaze.reseat()
 
@@ -86,6 +92,7 @@ def _veiled(gaze: Gaze, path: str, now: float) -> None:
 
 def _gone(gaze: Gaze, path: str, now: float) -> None:
     place = gaze.tree.place(path, learns=False)
+    gaze.depart(path)
     gaze.arrivals.pop(path, None)
     unit_there = gaze.census.units.get(place.unit)
     was_unit = (
@@ -135,9 +142,9 @@ def scanned(gaze: Gaze, message: Scanned, now: float) -> None:
     _claim_arrival(gaze, message)
     seen = set()
     for fact in message.facts:
-        if fact.kind != "directory" and (
-            gaze.is_old_news(fact) or _found(gaze, fact, asked, now, first=first)
-        ):
+        if fact.kind == "directory" or gaze.is_outdated(fact.path, asked):
+            continue
+        if gaze.is_old_news(fact) or _found(gaze, fact, asked, now, first=first):
             seen.add(fact.path)
     units = _units_listed(gaze, message)
     seen |= _also_there(gaze, message, units, seen)
@@ -219,7 +226,8 @@ def drop_missing(gaze: Gaze, unit: Unit, paths: list[str], asked: int, now: floa
     """Note that members were not there any more at count ``asked``."""
     gone = [p for p in paths if max(unit.members[p].touched, unit.members[p].known) <= asked]
     for path in gone:
-        unit.drop(path, gaze.seq)
+        # Not now: what was found since was written after this.
+        unit.drop(path, asked)
     if gone:
         unit.arrived = 0
         gaze.stir(unit, asked, now)
@@ -247,7 +255,7 @@ def _units_listed(gaze: Gaze, message: Scanned) -> list[Unit]:
 def _claim_arrival(gaze: Gaze, message: Scanned) -> None:
     """Make a directory that arrived whole one checkpoint, unless it holds several."""
     path = message.path
-    if path not in gaze.arrivals or gaze.place(path, is_folder=True).unit:
+    if path not in gaze.arrivals or _is_one(gaze, path):
         return
     places = [gaze.place(f.path) for f in message.facts if f.kind != "directory"]
     units = {place.unit for place in places if place.kind == "member"}

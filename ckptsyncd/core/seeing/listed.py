@@ -1,8 +1,9 @@
-"""The files that an index names: whether all are there, and as large together as it says."""
+"""The files that an index or a number names: whether all are there, and as large as it says."""
 
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +15,8 @@ from ckptsyncd.core.seeing.layouts.files import DATA_FILE
 #: The named files may hold this much less than the index says: it counts tensors as they were in
 #: memory, and some writers quantise (guessed, as for shapes).
 _SMALLEST_SHARE = 0.9
+
+_SET = re.compile(r"(.*?)(\d{5,6})-of-(\d{5,6})(.*)", re.DOTALL)
 
 
 class Seen(Protocol):
@@ -38,6 +41,21 @@ class Seen(Protocol):
     def is_stale(self) -> bool:
         """Whether it is older than this save."""
         ...
+
+
+def gap(members: Iterable[Seen]) -> str:
+    """Return which number of a numbered set (``-00002-of-00004``) is missing, if any is."""
+    sets: dict[tuple[str, int, str], set[int]] = {}
+    for member in members:
+        found = _SET.fullmatch(member.rel)
+        if found is not None and int(found[3]) > 0 and "shard-" not in found[1]:
+            sets.setdefault((found[1], int(found[3]), found[4]), set()).add(int(found[2]))
+    for (start, count, end), numbers in sorted(sets.items()):
+        first = 0 if 0 in numbers else 1
+        for number in range(first, first + count):
+            if number not in numbers:
+                return f"truncated: {start}{number:05d}-of-{count:05d}{end} is missing"
+    return ""
 
 
 def contradiction(layout: Layout, members: Iterable[Seen]) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from ckptsyncd.core.facts import FileFact
 from ckptsyncd.core.messages import Looked
-from ckptsyncd.core.seeing.census import ANYTHING
 from ckptsyncd.core.seeing.gaze import Gaze
 from ckptsyncd.core.seeing.hearing import absorb, drop_missing, is_link_beside
 from ckptsyncd.core.seeing.listed import Named, named
 from ckptsyncd.core.seeing.marks import is_done, missing_mark
-from ckptsyncd.core.seeing.settle import Held, Parked, Verdict, View, Waits, Whole, judge
+from ckptsyncd.core.seeing.settle import judge
 from ckptsyncd.core.seeing.tree import root_of
-from ckptsyncd.core.seeing.units import Unit
+from ckptsyncd.core.seeing.units import ANYTHING, Unit
+from ckptsyncd.core.seeing.view import Held, Parked, Verdict, View, Waits, Whole
 from ckptsyncd.core.seeing.viewing import (
     is_frozen,
     is_overdue,
@@ -137,11 +137,11 @@ def _trusted(gaze: Gaze, unit: Unit) -> str:
     none of them makes another save of it.
     """
     listing = unit.listing()
-    if listing == unit.handled:
-        return "safe"
     before = gaze.trusted.get(unit.name, [])
     told = [unit.told] if unit.told is not None else []
     evidence = next((s.evidence for s in (*told, *before) if s.listing == listing), "")
+    if listing == unit.handled and evidence in ("", "copy"):
+        return "rename"
     return evidence or ("rename" if gaze.contents.has(unit.name, listing) else "")
 
 
@@ -235,13 +235,13 @@ def _whole(gaze: Gaze, unit: Unit, verdict: Whole) -> None:
     unit.state, unit.reason = "whole", ""
     unit.edition, unit.unsafe_since, unit.is_explicit = 0, None, False
     unit.arrived = unit.unveiled = unit.removed = 0
-    unit.is_said_removed = False
+    is_back, unit.is_said_removed = unit.is_said_removed, False
     for member in unit.members.values():
         member.is_rewritten, member.visits = False, 0
     unit.has_returned = False
     gaze.set_due(unit, None, until=None)
     gaze.open.pop(unit.name, None)
-    if listing in (unit.settled, unit.handled):
+    if listing in (unit.settled, unit.handled) and not is_back:
         return
     unit.settled = listing
     if not verdict.is_copy:

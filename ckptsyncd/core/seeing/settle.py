@@ -14,144 +14,28 @@ from, a known layout without its marker.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
-from ckptsyncd.core.facts import FileFact, FileLook
-from ckptsyncd.core.rules.policy import Policy
-from ckptsyncd.core.seeing.layouts.base import Layout, Marker, fits
+from ckptsyncd.core.seeing.copied import copied, grown
+from ckptsyncd.core.seeing.layouts.base import Marker, fits
 from ckptsyncd.core.seeing.layouts.files import DATA_FILE
-from ckptsyncd.core.seeing.listed import contradiction
-from ckptsyncd.core.seeing.marks import (
-    Written,
-    is_asked_for,
-    marks_for,
-    marks_here,
-    missing_mark,
+from ckptsyncd.core.seeing.listed import contradiction, gap
+from ckptsyncd.core.seeing.marks import is_asked_for, marks_for, missing_mark
+from ckptsyncd.core.seeing.shapes import is_same, lacking, normal, shape_of
+from ckptsyncd.core.seeing.view import (
+    Held,
+    MemberView,
+    Parked,
+    Patience,
+    Verdict,
+    View,
+    Waits,
+    Whole,
 )
-from ckptsyncd.core.seeing.shapes import Shape, is_same, lacking, shape_of
 
 #: Where no lease tells whether somebody writes: this much longer after the last change (the late
 #: closes that were seen came within 110 ms, those under a final name within 42 ms).
 UNKNOWN_WRITER_SECONDS = 0.15
-#: A matching shape settles after this much quiet (guessed: above the 0.96 s of a throttled copy).
-SHAPE_SECONDS = 1.0
-#: While draining (guessed).
-HASTY_QUIET_SECONDS = 1.0
-HASTY_RANKS_SECONDS = 5.0
-
-_SET = re.compile(r"(.*?)(\d{5,6})-of-(\d{5,6})(.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long each kind of evidence has to hold, in seconds."""
-
-    quiet: float
-    ranks: float
-    grace: float
-    shape: float
-    differs: float
-
-    @classmethod
-    def under(cls, policy: Policy, *, hasty: bool) -> Patience:
-        """Return the user's patience, or what is left of it while draining."""
-        quiet, ranks = policy.quiet_seconds, policy.ranks_quiet_seconds
-        differs = policy.shape_wait_seconds
-        if hasty:
-            quiet, ranks = min(quiet, HASTY_QUIET_SECONDS), min(ranks, HASTY_RANKS_SECONDS)
-            differs = min(differs, HASTY_RANKS_SECONDS)
-        return cls(quiet, ranks, policy.grace_seconds, min(SHAPE_SECONDS, quiet), differs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberView(Written):
-    """One file as the last look found it; when its content came, and when it was first seen."""
-
-    fact: FileFact
-    look: FileLook | None = None
-    changed_at: float = 0.0
-    seen_at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A checkpoint as a look found it at ``looked_at`` (boot seconds).
-
-    ``changed_at``: when it was last seen to change. ``model``: the shape of its siblings.
-    ``trusted``: the evidence on which this very content settled before, also in an earlier life.
-    ``works``: what lies in it under temporary names. ``is_busy``: one of them was written after
-    everything else.
-    ``is_complete_again``: it was whole before, and everything in it was written anew.
-    ``is_rewritten``: it was seen at rest and written again, without ever settling.
-    ``is_share``: other machines have the rest of it, perhaps its marker and what an index names.
-    """
-
-    name: str
-    layout: Layout
-    members: tuple[MemberView, ...]
-    looked_at: float
-    changed_at: float
-    is_single: bool = False
-    is_arrived: bool = False
-    is_explicit: bool = False
-    trusted: str = ""
-    is_frozen: bool = False
-    works: tuple[FileLook, ...] = ()
-    is_busy: bool = False
-    is_unveiled: bool = False
-    veil: str = ""
-    model: Shape | None = None
-    is_complete_again: bool = False
-    is_rewritten: bool = False
-    is_overdue: bool = False
-    is_torn: bool = False
-    is_share: bool = False
-
-    @property
-    def markers(self) -> tuple[Marker, ...]:
-        """The marks that are to be in it: of a share those whose file is there at all."""
-        return marks_here(self.layout, self.members) if self.is_share else self.layout.markers
-
-    @property
-    def stale(self) -> tuple[str, ...]:
-        """The paths of members that are older than this save."""
-        return tuple(m.fact.path for m in self.members if m.is_stale)
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """It is whole, and this is why."""
-
-    evidence: str
-    is_copy: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """It may be whole at ``until`` by the mere passing of time; ``None``: it needs more."""
-
-    until: float | None
-    because: str
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Somebody holds a file of it open for writing."""
-
-    because: str
-
-
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """It is not whole, and nothing suggests that it will be."""
-
-    because: str
-    is_broken: bool = False
-
-
-Verdict = Whole | Waits | Held | Parked
 
 
 def judge(view: View, patience: Patience) -> Verdict:
@@ -184,12 +68,12 @@ def _evidence(view: View, patience: Patience) -> Verdict:
     for marker in view.markers:
         verdict = _marked(view, marker, patience)
         if not isinstance(verdict, Whole):
-            return verdict
+            return grown(view, patience) or copied(view, patience) or verdict
     if any(m.seals and is_asked_for(m, view.members) for m in view.markers):
         return Whole("marker")
     if view.is_single and _has_end(view.members[0]):
         return Whole("format")
-    return _patient(view, patience)
+    return grown(view, patience) or _patient(view, patience)
 
 
 # What rules it out ------------------------------------------------------------------------------
@@ -232,8 +116,9 @@ def _ruled_out(view: View, patience: Patience) -> Verdict | None:
     if view.veil:
         return Waits(None, f"its framework marks it as unfinished: {view.veil}")
     if view.is_frozen:
-        return Parked("files of it were removed and nothing was written since")
-    missing = _gap(view.members) or contradiction(view.layout, view.members)
+        because = "files of it were removed and nothing was written since"
+        return Parked(f"{because} ({_remedy(view)})")
+    missing = gap(view.members) or contradiction(view.layout, view.members)
     if missing and not view.is_share:
         return _or_parked(missing, view, patience)
     end = view.changed_at + patience.quiet
@@ -242,25 +127,14 @@ def _ruled_out(view: View, patience: Patience) -> Verdict | None:
     return None
 
 
-def _gap(members: Iterable[MemberView]) -> str:
-    """Return which number of a numbered set (``-00002-of-00004``) is missing, if any is."""
-    sets: dict[tuple[str, int, str], set[int]] = {}
-    for member in members:
-        found = _SET.fullmatch(member.rel)
-        if found is not None and int(found[3]) > 0 and "shard-" not in found[1]:
-            sets.setdefault((found[1], int(found[3]), found[4]), set()).add(int(found[2]))
-    for (start, count, end), numbers in sorted(sets.items()):
-        first = 0 if 0 in numbers else 1
-        for number in range(first, first + count):
-            if number not in numbers:
-                return f"truncated: {start}{number:05d}-of-{count:05d}{end} is missing"
-    return ""
-
-
 def _or_parked(reason: str, view: View, patience: Patience) -> Verdict:
     """Wait for more while it is young, and give up on it after that."""
     end = view.changed_at + patience.quiet
     return Parked(reason) if view.looked_at >= end else Waits(None, reason)
+
+
+def _remedy(view: View) -> str:
+    return f"if it is whole: ckptsyncd commit {view.name}"
 
 
 # Whether somebody writes ------------------------------------------------------------------------
@@ -328,8 +202,7 @@ def _marked(view: View, marker: Marker, patience: Patience) -> Verdict:
         return Whole("marker")
     reason = missing_mark(view.layout, view.members, view.markers)
     if reason:
-        remedy = f"if it is whole: ckptsyncd commit {view.name}"
-        return _or_parked(f"{reason} ({remedy})", view, patience)
+        return _or_parked(f"{reason} ({_remedy(view)})", view, patience)
     mark = max(marks_for(marker, view.members), key=lambda m: (m.event, m.ctime_ns))
     end = mark.changed_at + patience.grace
     if view.looked_at >= end:
@@ -372,8 +245,15 @@ def _patient(view: View, patience: Patience) -> Verdict:
         return Whole("quiet, shape differs" if lacks else "quiet")
     if fits_model:
         return Waits(view.changed_at + patience.shape, "waiting for quiet")
-    reason = f"its siblings have {lacks}, this one does not yet" if lacks else "waiting for quiet"
+    reason = _lacks(view, lacks) if lacks else "waiting for quiet"
     return Waits(view.changed_at + quiet, reason)
+
+
+def _lacks(view: View, what: str) -> str:
+    old = next((m.rel for m in view.members if m.is_stale and normal(m.rel, view.name) == what), "")
+    if old:
+        return f"its siblings have {what}, and {old} is older than this save"
+    return f"its siblings have {what}, this one does not yet"
 
 
 def _can_copy(view: View, *, fits_model: bool) -> bool:

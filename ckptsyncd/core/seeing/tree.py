@@ -159,8 +159,11 @@ class Tree:
     # What it learns -----------------------------------------------------------------------------
 
     def claim(self, path: str, scope: Scope = "tree", members: str = r"(?s:.*)") -> None:
-        """Make a directory or a file a unit whatever its name."""
-        if path not in self._claims:
+        """Make a directory or a file a unit whatever its name.
+
+        A directory of which only some files counted may become one with all of them.
+        """
+        if not self._is_claimed(path) or (scope == "tree" and not self._is_claimed(path, "tree")):
             self._claims[path] = Claim(scope, members)
             self._learnt(path)
 
@@ -255,8 +258,12 @@ class Tree:
         inner = f"{folder.rpartition('/')[2]}/{base}" if folder else base
         places = [(folder, base)] + ([(parent(folder), inner)] if folder else [])
         for home, name in places:
-            if pattern(self._signs).fullmatch(name) and home not in self._claims:
+            if pattern(self._signs).fullmatch(name) and not self._is_claimed(home, "tree"):
                 self._hint(home, name)
+
+    def _is_claimed(self, path: str, scope: str = "") -> bool:
+        claim = self._claims.get(path)
+        return claim is not None and scope in ("", claim.scope)
 
     def _hint(self, home: str, name: str) -> None:
         for which, layout in enumerate(self._claimers):
@@ -270,11 +277,12 @@ class Tree:
             hints = self._hints.setdefault(home, set())
             hints |= met
             if sum(kind == which for kind, _ in hints) == len(layout.signs):
-                del self._hints[home]
                 # A run's own directory is never one checkpoint with all that is below it.
                 is_run = home in self._runs and layout.claims == "tree"
                 self.claim(home, "flat" if is_run else layout.claims or "tree", layout.members)
-                return
+                if self._is_claimed(home, "tree"):
+                    del self._hints[home]
+                    return
 
     def _outgrown(self, base: str, folder: _Folder) -> bool:
         """Return whether a unit by a weak name turns out to be a run that holds checkpoints."""

@@ -13,6 +13,8 @@ from ckptsyncd.core.seeing.layouts.base import Layout, fits, step_of
 from ckptsyncd.core.seeing.tree import Scope, parent, root_of
 from ckptsyncd.core.sightings import Settled
 
+#: What a directory is that arrived whole or that a user named, whatever is in it.
+ANYTHING = Layout(name="directory", read_from="nothing: any directory")
 #: An event can come this much behind the look that already saw its effect (guessed).
 LATE_EVENT_SECONDS = 1.0
 #: A first save visits a file twice (created, closed), whatever others do meanwhile; events on it
@@ -223,7 +225,11 @@ class Unit:
         """Note that a member is gone; return whether it was one."""
         if self.members.pop(path, None) is None:
             return False
-        self.removed, self.weight = seq, None
+        self.removed, self.weight = max(self.removed, seq), None
+        if not self.members:
+            # What comes under this name next may be another framework's.
+            self.layout = ANYTHING
+            self.met.clear()
         return True
 
     def unseen(self) -> frozenset[str]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ckptsyncd.core.facts import Listing
 from ckptsyncd.core.rules.policy import Policy
 from ckptsyncd.core.seeing.marks import Written, is_done
-from ckptsyncd.core.seeing.settle import MemberView, View
 from ckptsyncd.core.seeing.shapes import Shape
 from ckptsyncd.core.seeing.tree import root_of
 from ckptsyncd.core.seeing.units import Member, Unit
+from ckptsyncd.core.seeing.view import MemberView, View
 
 
-def marks_of(unit: Unit) -> list[Written]:
-    """Return when each member was written as far as events tell, without any look."""
-    return [
+def marks_of(unit: Unit) -> Iterator[Written]:
+    """Yield when each member was written as far as events tell, without any look."""
+    return (
         Written(
             rel=member.rel,
             event=member.touched if member.touched > member.known else member.event,
@@ -21,7 +23,7 @@ def marks_of(unit: Unit) -> list[Written]:
             is_stale=bool(unit.edition) and max(member.seen, member.touched) < unit.edition,
         )
         for member in unit.members.values()
-    ]
+    )
 
 
 def is_torn(unit: Unit, policy: Policy, now: float) -> bool:
@@ -67,6 +69,7 @@ def view_of(unit: Unit, policy: Policy, model: Shape | None, veil: str, trusted:
         is_unveiled=unit.unveiled > max((m.seen for m in unit.members.values()), default=0),
         veil=veil,
         model=model,
+        is_grown=_is_grown(unit),
         is_complete_again=_is_complete_again(unit),
         is_rewritten=bool(unit.members) and all(m.is_rewritten for m in unit.members.values()),
         is_overdue=is_overdue(unit, policy, at),
@@ -81,8 +84,11 @@ def is_single(unit: Unit) -> bool:
 
 
 def is_frozen(unit: Unit) -> bool:
-    """Return whether files were removed from it, and nothing was written since."""
-    return unit.removed > 0 and all(m.seen <= unit.removed for m in unit.members.values())
+    """Return whether files were removed from it, and nothing was written since.
+
+    What one listing finds both missing and new may have come in either order.
+    """
+    return unit.removed > 0 and all(m.seen < unit.removed for m in unit.members.values())
 
 
 def is_rotated(unit: Unit) -> bool:
@@ -107,6 +113,13 @@ def _member(unit: Unit, member: Member) -> MemberView | None:
         seen_at=member.seen_at,
         is_stale=bool(unit.edition) and member.seen < unit.edition,
     )
+
+
+def _is_grown(unit: Unit) -> bool:
+    """Return whether it holds all of what was whole, unchanged, and more."""
+    facts = {member.fact for member in unit.members.values()}
+    known = (listing for listing in (unit.settled, unit.handled) if listing is not None)
+    return any(set(listing.files) < facts for listing in known)
 
 
 def _is_complete_again(unit: Unit) -> bool:
