@@ -50,10 +50,12 @@ def marks_here(layout: Layout, members: Iterable[Written]) -> tuple[Marker, ...]
 def is_done(pattern: str, members: Iterable[Written]) -> bool:
     """Return whether the file by which a trainer's author says "whole" is there, and newest.
 
-    ``pattern`` is as in a shell; nothing matches an empty one.
+    ``pattern`` is as in a shell; nothing matches an empty one, and nobody is looked at for it.
     """
+    if not pattern:
+        return False
     members = tuple(members)
-    marks = [m for m in members if not m.is_stale and pattern and fnmatchcase(m.rel, pattern)]
+    marks = [m for m in members if not m.is_stale and fnmatchcase(m.rel, pattern)]
     others = [m for m in members if m not in marks]
     late = (m for m in others if all(m.is_newer_than(mark) for mark in marks))
     return bool(marks and others) and next(late, None) is None
@@ -67,9 +69,13 @@ def plain(marker: Marker) -> str:
 def missing_mark(
     layout: Layout, members: Iterable[Written], markers: tuple[Marker, ...] | None = None
 ) -> str:
-    """Return why the layout's own marks (or only these of them) do not hold yet, or nothing."""
-    members = tuple(members)
-    for marker in layout.markers if markers is None else markers:
+    """Return why the layout's own marks (or only these of them) do not hold yet, or nothing.
+
+    Where there are no marks nobody is looked at for them.
+    """
+    wanted = layout.markers if markers is None else markers
+    members = tuple(members if wanted else ())
+    for marker in wanted:
         if not is_asked_for(marker, members):
             continue
         marks = marks_for(marker, members)
