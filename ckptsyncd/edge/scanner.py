@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable
 
-from ckptsyncd.core.facts import FileFact
+from ckptsyncd.core.facts import FileFact, FileLook
 from ckptsyncd.core.messages import (
     Discarded,
     Failed,
@@ -76,13 +76,19 @@ def _scanned(order: Scan, disk: Disk) -> Scanned:
 
 def _looked(order: Look, disk: Disk) -> Looked | Failed:
     facts: dict[str, FileFact] = {}
+    looks: list[FileLook] = []
     try:
         for root in order.roots:
             _add(facts, disk, root)
-        looks = [disk.look(path) for path in sorted(order.closely)]
+        for path in sorted(order.closely):
+            look = disk.look(path)
+            if look is not None:
+                looks.append(look)
+                # It is the newer, and one that is kept in its stead is not kept beside it.
+                facts[look.fact.path] = look.fact
     except OSError as trouble:
         return Failed(order.errand, "local", words(trouble))
-    return Looked(order.errand, _sorted(facts), tuple(look for look in looks if look is not None))
+    return Looked(order.errand, _sorted(facts), tuple(looks))
 
 
 def _add(facts: dict[str, FileFact], disk: Disk, path: str) -> None:
