@@ -84,7 +84,8 @@ def many_series(bench: Bench, count: int) -> str:
 def many_companions(bench: Bench, count: int) -> str:
     """Lay out many files that belong to no checkpoint, and save one checkpoint beside them."""
     for number in range(count):
-        folder = bench.root / "logs" / str(number // 1000)
+        # A directory called by a number alone would count as a checkpoint.
+        folder = bench.root / "logs" / f"day-{number // 1000}"
         if number % 1000 == 0:
             folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{number}.txt").write_text("x")
