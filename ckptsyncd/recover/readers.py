@@ -9,6 +9,10 @@ from contextlib import contextmanager
 
 from ckptsyncd.core.sending.crew import Crew
 
+#: So long each number of readers is measured: a piece from a near store takes 10 ms, and a few of
+#: those say more about the machine's other work (guessed).
+MEASURE_SECONDS = 0.2
+
 
 class Readers:
     """Counts who reads at once, and says how many should; for any thread.
@@ -24,7 +28,7 @@ class Readers:
         """
         self._most = most
         self._clock = clock
-        self._crew = Crew(longest_seconds=math.inf)
+        self._crew = Crew(longest_seconds=math.inf, least_seconds=MEASURE_SECONDS)
         self._lock = threading.Lock()
         self._busy = 0
 

@@ -63,7 +63,12 @@ def test_a_far_store_is_read_by_all(most: int) -> None:
 
 def test_a_near_store_is_read_by_few() -> None:
     """Where readers share one processor the fewest are left."""
-    assert read(near, 8, pieces=40).wanted() == LEAST_HANDS
+    assert read(near, 8, pieces=80).wanted() == LEAST_HANDS
+
+
+def test_a_moment_decides_nothing() -> None:
+    """What a few pieces take that come within a moment is no measurement of a store."""
+    assert read(near, 8, pieces=10).wanted() == FIRST_HANDS
 
 
 @pytest.mark.parametrize("most", range(1, FIRST_HANDS))

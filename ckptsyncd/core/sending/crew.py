@@ -31,11 +31,13 @@ REQUEST_BYTES = 256 * 1024
 class Crew:
     """How many hands work at once; what is measured are orders given out since that number held.
 
-    More are tried only where a transfer takes less than ``longest_seconds``.
+    More are tried only where a transfer takes less than ``longest_seconds``, and nothing is decided
+    by less than ``least_seconds`` of measuring.
     """
 
     size: int = FIRST_HANDS
     longest_seconds: float = MOST_SECONDS
+    least_seconds: float = 0.0
     since: float = float("-inf")
     rest_until: float = float("-inf")
     #: What is being tried: from so many hands, which carried so much in a second.
@@ -43,6 +45,7 @@ class Crew:
     carried: float = 0.0
     has_grown: bool = False
     is_steady: bool = False
+    _begun_at: float = 0.0
     _speeds: list[float] = field(default_factory=list)
     _seconds: list[float] = field(default_factory=list)
 
@@ -69,9 +72,11 @@ class Crew:
         resting = self.is_steady or (now < self.rest_until and not self.tried_from)
         if given_at < self.since or busy + 1 < hands or seconds <= 0.0 or resting:
             return
+        if not self._speeds:
+            self._begun_at = given_at
         self._speeds.append((size + REQUEST_BYTES) / seconds)
         self._seconds.append(seconds)
-        if len(self._speeds) >= max(hands, 3):
+        if len(self._speeds) >= max(hands, 3) and now - self._begun_at >= self.least_seconds:
             speed = math.fsum(self._speeds) / len(self._speeds) * hands
             self._decide(hands, speed, most, now)
 
