@@ -117,9 +117,10 @@ def _member(unit: Unit, member: Member) -> MemberView | None:
 
 def _is_grown(unit: Unit) -> bool:
     """Return whether it holds all of what was whole, unchanged, and more."""
-    facts = {member.fact for member in unit.members.values()}
     known = (listing for listing in (unit.settled, unit.handled) if listing is not None)
-    return any(set(listing.files) < facts for listing in known)
+    fewer = [listing for listing in known if len(listing.files) < len(unit.members)]
+    facts = {member.fact for member in unit.members.values()} if fewer else set()
+    return any(facts.issuperset(listing.files) for listing in fewer)
 
 
 def _is_complete_again(unit: Unit) -> bool:
