@@ -1,4 +1,4 @@
-"""The short way of bodies on Azure: a request like the SDK's, without its twenty policies.
+"""The short way of bodies on Azure: a request like the SDK's, without its policies.
 
 No parameter that is not listed here. What is sent elsewhere, and whoever is not known any more,
 is the SDK's: it follows, and renews.
