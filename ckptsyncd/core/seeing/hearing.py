@@ -226,8 +226,9 @@ def drop_missing(gaze: Gaze, unit: Unit, paths: list[str], asked: int, now: floa
     """Note that members were not there any more at count ``asked``."""
     gone = [p for p in paths if max(unit.members[p].touched, unit.members[p].known) <= asked]
     for path in gone:
-        # Not now: what was found since was written after this.
-        unit.drop(path, asked)
+        # Not now, but after it was last known: what was found since may have been written later.
+        known = max(unit.members[path].touched, unit.members[path].known)
+        unit.drop(path, min(known + 1, asked))
     if gone:
         unit.arrived = 0
         gaze.stir(unit, asked, now)
