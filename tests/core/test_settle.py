@@ -48,6 +48,7 @@ def member(  # noqa: PLR0913 - a row of the tables below
         look=look,
         event=event,
         ctime_ns=ctime_ns,
+        mtime_ns=mtime_ns,
         changed_at=100.0,
         is_stale=is_stale,
     )
@@ -338,6 +339,15 @@ PARKED = {
     "an old marker by ctime": (
         view(DCP, member(".metadata", 0, ctime_ns=5), member("__0_0.distcp", 0, ctime_ns=6),
              idle=99.0), "__0_0.distcp is newer"),
+    "an old marker by mtime, which a link moved since": (
+        view(
+            DCP,
+            member(".metadata", 0, ctime_ns=9, mtime_ns=5),
+            member("__0_0.distcp", 0, ctime_ns=6, mtime_ns=6),
+            idle=99.0,
+        ),
+        "__0_0.distcp is newer than .metadata",
+    ),
     "a marker from before this save": (
         view(DCP, member(".metadata", 9, is_stale=True), member("__0_0.distcp", 8), idle=99.0),
         ".metadata is older than this save"),

@@ -69,8 +69,11 @@ def is_all_safe(daemon: Program, root: Path) -> bool:
     """
     seen = rows(daemon)
     saved = max((row["saved_at"] for row in seen if row["state"] == "safe"), default=0.0)
-    files = [path for path in root.rglob("*") if path.is_file()]
-    written = max((path.stat().st_mtime_ns / 1e9 for path in files), default=0.0)
+    try:
+        files = [path for path in root.rglob("*") if path.is_file()]
+        written = max((path.stat().st_mtime_ns / 1e9 for path in files), default=0.0)
+    except FileNotFoundError:  # renamed or removed meanwhile: the framework is not done
+        return False
     return 0.0 < written <= saved + ROUNDED and {row["state"] for row in seen} <= AT_REST
 
 

@@ -12,11 +12,16 @@ from ckptsyncd.core.seeing.layouts.base import Layout, Marker, fits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """When one member was written: ``event`` counts what was heard, 0 where only a scan saw it."""
+    """When one member was written: ``event`` counts what was heard, 0 where only a scan saw it.
+
+    Where no events tell, a later time of either kind does: a rename leaves the mtime of what it
+    moves, and our own links, made and removed, move the ctime of what was written long before.
+    """
 
     rel: str
     event: int = 0
     ctime_ns: int = 0
+    mtime_ns: int = 0
     is_stale: bool = False
 
     def is_newer_than(self, other: Written) -> bool:
@@ -25,7 +30,7 @@ class Written:
             return self.event > other.event
         if not (self.ctime_ns and other.ctime_ns):
             return False  # one was not looked at yet: the look will tell
-        return self.ctime_ns > other.ctime_ns
+        return self.ctime_ns > other.ctime_ns or self.mtime_ns > other.mtime_ns
 
 
 AnyWritten = TypeVar("AnyWritten", bound=Written)

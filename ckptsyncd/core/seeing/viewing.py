@@ -20,6 +20,7 @@ def marks_of(unit: Unit) -> Iterator[Written]:
             rel=member.rel,
             event=member.touched if member.touched > member.known else member.event,
             ctime_ns=member.ctime_ns,
+            mtime_ns=member.fact.mtime_ns if member.fact is not None else 0,
             is_stale=bool(unit.edition) and max(member.seen, member.touched) < unit.edition,
         )
         for member in unit.members.values()
@@ -109,6 +110,7 @@ def _member(unit: Unit, member: Member) -> MemberView | None:
         look=member.look if member.look is not None and member.look.fact == member.fact else None,
         event=member.event,
         ctime_ns=member.ctime_ns,
+        mtime_ns=member.fact.mtime_ns,
         changed_at=member.changed_at,
         seen_at=member.seen_at,
         is_stale=bool(unit.edition) and member.seen < unit.edition,
