@@ -104,7 +104,9 @@ class _Fetcher:
 
     def _piece(self, assembly: Assembly, gap: Gap) -> Span | Fault:
         with assembly.opened() as handle:
-            return self._reader.read(assembly.stored, gap, partial(assembly.put, handle))
+            span = self._reader.read(assembly.stored, gap, partial(assembly.put, handle))
+            assembly.send_off(handle, gap)
+            return span
 
     def _count(self, length: int) -> None:
         with self._lock:
