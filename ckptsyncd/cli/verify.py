@@ -17,10 +17,18 @@ from ckptsyncd.cli.remote import opened, store_flags
 from ckptsyncd.core.facts import ObjectFact
 from ckptsyncd.core.ports import Store
 from ckptsyncd.core.words import count_words, printable, size_words
-from ckptsyncd.errors import StoreError
+from ckptsyncd.errors import NoCheckpoint, StoreError
 from ckptsyncd.recover.request import WORKERS
 from ckptsyncd.recover.unnamed import Unnamed
-from ckptsyncd.recover.verify import Verification, Verified, VerifyRequest, record, verify, words
+from ckptsyncd.recover.verify import (
+    NOTHING,
+    Verification,
+    Verified,
+    VerifyRequest,
+    record,
+    verify,
+    words,
+)
 
 #: So many of a kind are told by name (guessed: a screen; --json tells all).
 _MOST_NAMES = 10
@@ -70,13 +78,16 @@ def command(context: click.Context, /, url: str, checkpoint: str | None, **flags
     store = opened(url, flags)
     with closing(bars):
         found = verify(store, request, bars)
-        if checkpoint is None and flags["record"]:
+        if checkpoint is None and found.results and flags["record"]:
             _record(store, found, bars)
     if flags["as_json"]:
         click.echo(json.dumps(document(found), indent=2))
     else:
         rows = (*(_line(result) for result in found.results), *_left(found.unnamed))
-        click.echo("\n".join(printable(row) for row in rows))
+        for row in rows:
+            click.echo(printable(row))
+    if not found.results:
+        raise NoCheckpoint(NOTHING)
     context.exit(found.exit_code)
 
 

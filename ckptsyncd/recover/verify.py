@@ -59,6 +59,10 @@ class VerifyRequest:
     piece_bytes: int = PIECE_BYTES
 
 
+#: What is said of a store without any checkpoint.
+NOTHING = "there is no checkpoint in the store"
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """What was found out about one edition. It is whole where there are no faults.
@@ -81,7 +85,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found out about all that were meant, newest first; never empty.
+    """What was found out about all that were meant, newest first.
 
     ``unnamed``: what nobody names, where everything was meant.
     """
@@ -92,7 +96,9 @@ class Verification:
 
     @property
     def exit_code(self) -> int:
-        """0 where all are whole, 1 where some are not, 4 where none is."""
+        """0: all are whole, 1: some are not, 3: none is there, 4: none is whole."""
+        if not self.results:
+            return NoCheckpoint.exit_code
         broken = sum(1 for result in self.results if result.faults)
         if not broken:
             return 0
@@ -104,8 +110,8 @@ def verify(
 ) -> Verification:
     """Compare the store with its manifests.
 
-    Raises NoCheckpoint where there is none, UsageError where the name fits none, StoreError where
-    the store does not answer after bounded retries: that is never counted as broken. Where it
+    Raises UsageError where the name fits none, NoCheckpoint where there is none at all, StoreError
+    where the store does not answer after bounded retries: that is never counted as broken. Where it
     answers, gave other bytes, and does not give those of a file, that file is broken.
     """
     progress = progress or Silence()
@@ -140,9 +146,10 @@ def words(result: Verified) -> str:
 
 
 def _meant(catalog: Catalog, name: str | None) -> tuple[tuple[Entry, ...], tuple[Broken, ...]]:
+    if name is None and not catalog.entries and not catalog.unreadable:
+        return (), ()
     if not catalog.entries and not catalog.unreadable:
-        msg = "there is no checkpoint in the store"
-        raise NoCheckpoint(msg)
+        raise NoCheckpoint(NOTHING)
     entries, broken = fitting(catalog, name)
     unreadable = tuple(one for one in broken if not one.pruned)
     if not entries and not unreadable:

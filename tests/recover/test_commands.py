@@ -220,6 +220,15 @@ def test_numbers_that_make_no_sense() -> None:
     assert progress_line(9, 5, 0.0) == "100 %  9 B of 5 B"
 
 
+def test_a_verification_of_nothing(tmp_path: Path) -> None:
+    """Where nothing was committed that is an error of its own; what lies there is told first."""
+    result = run(verify_command, f"file://{tmp_path}/there", "--json")
+    assert isinstance(raised(result), NoCheckpoint)
+    document = json.loads(result.stdout)
+    assert (document["exit_code"], document["checkpoints"]) == (3, [])
+    assert document["unnamed"]["uploads"] == []
+
+
 def test_a_script_may_start_afresh(tmp_path: Path) -> None:
     """An empty store is an error with a code of its own, unless one said that it is right."""
     there, here = f"file://{tmp_path}/there", tmp_path / "here"

@@ -73,6 +73,16 @@ def test_each_kind_is_told_apart(tmp_path: Path) -> None:
     assert store.objects() == before
 
 
+def test_uploads_are_named_where_nothing_was_ever_committed() -> None:
+    """A run that never came to its first commit leaves begun uploads: they are found too."""
+    store = MemoryStore()
+    store.put_small(names.claim_key(CLAIM.checkpoint, 1), CLAIM.encode(), None)
+    begun = store.begin("run/checkpoint-5/optimizer.pt", 4, 4, "gone.2")
+    left = found(store)
+    assert left is not None
+    assert [one.token for one in left.uploads] == [begun.token]
+
+
 def test_one_checkpoint_alone_is_no_reason_to_look(tmp_path: Path) -> None:
     """Whoever verifies one checkpoint does not pay for a list of all."""
     store = MemoryStore()

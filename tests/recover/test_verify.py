@@ -116,9 +116,11 @@ def test_one_is_named(tmp_path: Path) -> None:
 
 
 def test_nothing_is_there() -> None:
-    """An empty store has nothing to verify."""
+    """An empty store has nothing to verify, and says so; a name in it is an error."""
+    found = verify(MemoryStore(), VerifyRequest(), pace=bench.pace())
+    assert (found.results, found.exit_code) == ((), NoCheckpoint.exit_code)
     with pytest.raises(NoCheckpoint):
-        verify(MemoryStore(), VerifyRequest(), pace=bench.pace())
+        verify(MemoryStore(), VerifyRequest("run/checkpoint-1"), pace=bench.pace())
 
 
 def test_silence_is_no_verdict(tmp_path: Path) -> None:
