@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ckptsyncd.checksum import crc64nvme
 from ckptsyncd.core.facts import Begun, Limits, ObjectFact, Piece, Receipt
@@ -14,6 +15,20 @@ from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.short import REST_REQUESTS
 
 NONCE = "0123456789abcdef"
+
+Answer = TypeVar("Answer")
+
+
+def answered(ask: Callable[[], Answer], tries: int = 3) -> Answer:
+    """Ask as the mind does: again, where a server closed a connection that was kept alive.
+
+    fake-gcs-server does so now and then after a range that it refuses (seen once in many runs).
+    """
+    for _ in range(tries - 1):
+        with contextlib.suppress(Again):
+            return ask()
+    return ask()
+
 
 #: Names that trainers use or that stores were seen to break on, and the longest that fits S3.
 ODD_KEYS = (
