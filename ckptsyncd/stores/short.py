@@ -40,14 +40,10 @@ class ShortWay:
 
         Raises OSError where the connection broke (the way rests then) or the body failed.
         """
-        with self._lock:
-            if self._rest:
-                self._rest -= 1
-                return None
-        said = head()
-        line = lines.take()
-        if line is None:
+        found = self._line(lines, head)
+        if found is None:
             return None
+        line, said = found
         try:
             answer = line.exchange(said, sent)
         except OSError:
@@ -64,14 +60,10 @@ class ShortWay:
         There is none where all of the answer is here. ``None`` leaves the request to the SDK.
         Raises OSError where the connection broke; the way rests then.
         """
-        with self._lock:
-            if self._rest:
-                self._rest -= 1
-                return None
-        said = head()
-        line = lines.take()
-        if line is None:
+        found = self._line(lines, head)
+        if found is None:
             return None
+        line, said = found
         try:
             answer, is_open = line.ask(said)
         except OSError:
@@ -82,6 +74,16 @@ class ShortWay:
         lines.give_back(line, answer)
         self._heed(answer)
         return None, answer
+
+    def _line(self, lines: Lines, head: Callable[[], bytes]) -> tuple[Line, bytes] | None:
+        """Return a line and the head to send on it, unless the way rests or leads nowhere."""
+        with self._lock:
+            if self._rest:
+                self._rest -= 1
+                return None
+        said = head()
+        line = lines.take()
+        return None if line is None else (line, said)
 
     def _heed(self, answer: Answer) -> None:
         if answer.status in self._unwilling or answer.status >= 500:  # noqa: PLR2004

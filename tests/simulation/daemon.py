@@ -39,7 +39,8 @@ from ckptsyncd.core.orders import (
 )
 from ckptsyncd.edge import hands, scanner
 from ckptsyncd.edge.scribe import Scribe
-from tests.simulation.disk import UNREADABLE, PinnedBody, PretendDisk
+from tests.simulation.disk import UNREADABLE, PretendDisk
+from tests.simulation.inodes import PinnedBody
 from tests.simulation.oracle import check
 
 if TYPE_CHECKING:

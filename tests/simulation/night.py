@@ -8,7 +8,7 @@ from random import Random
 from ckptsyncd.core.records import names
 from ckptsyncd.core.view import snapshot
 from tests.simulation.daemon import Daemon
-from tests.simulation.disk import Inode
+from tests.simulation.inodes import Inode
 from tests.simulation.oracle import Violation, check
 from tests.simulation.plan import Plan, plan_of
 from tests.simulation.trainer import HF_FILES, Trainer

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.simulation.disk import Inode, OpenFile, PretendDisk
+from tests.simulation.disk import OpenFile, PretendDisk
+from tests.simulation.inodes import Inode
 
 Steps = Iterator[float]
 

@@ -32,7 +32,8 @@ from ckptsyncd.errors import Again, Lost, Refused
 from ckptsyncd.stores.faulty import Fault, FaultyStore
 from ckptsyncd.stores.memory import MemoryStore
 from tests.simulation.daemon import Daemon
-from tests.simulation.disk import Inode, PretendDisk
+from tests.simulation.disk import PretendDisk
+from tests.simulation.inodes import Inode
 from tests.simulation.ledger import PretendLedger
 from tests.simulation.oracle import Oracle, check
 from tests.simulation.plan import Plan

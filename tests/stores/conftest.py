@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -11,6 +12,14 @@ from tests.google import google
 from tests.proxy import Proxy, proxied
 from tests.servers import S3Server, command
 from tests.stores import azure_bench, gcs_bench
+
+
+@pytest.fixture
+def proxy(s3_server: S3Server) -> Iterator[Proxy]:
+    """Run a proxy in front of the S3 server."""
+    parts = urlsplit(s3_server.endpoint)
+    with proxied(parts.hostname or "", parts.port or 0) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

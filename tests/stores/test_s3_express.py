@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,20 +17,12 @@ from ckptsyncd.stores.s3.express import route_of
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.store import S3Store
 from tests import servers
-from tests.proxy import Proxy, proxied
+from tests.proxy import Proxy
 
 pytestmark = pytest.mark.server
 
 MIB = 1024 * 1024
 SIGNED = "AWS4-HMAC-SHA256 Credential=ID/20261201/eu-west-3/s3/aws4_request, SignedHeaders=host"
-
-
-@pytest.fixture
-def proxy(s3_server: servers.S3Server) -> Iterator[Proxy]:
-    """Run a proxy in front of the server."""
-    parts = urlsplit(s3_server.endpoint)
-    with proxied(parts.hostname or "", parts.port or 0) as one:
-        yield one
 
 
 @pytest.fixture

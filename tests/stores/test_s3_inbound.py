@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -14,7 +13,7 @@ from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.store import S3Store
 from tests import servers
-from tests.proxy import Proxy, proxied
+from tests.proxy import Proxy
 
 pytestmark = pytest.mark.server
 
@@ -22,14 +21,6 @@ MIB = 1024 * 1024
 DATA = os.urandom(3 * MIB + 17)
 KEY = "a key/with ü+%.bin"
 QUOTED = "/a%20key/"
-
-
-@pytest.fixture
-def proxy(s3_server: servers.S3Server) -> Iterator[Proxy]:
-    """Run a proxy in front of the server."""
-    parts = urlsplit(s3_server.endpoint)
-    with proxied(parts.hostname or "", parts.port or 0) as one:
-        yield one
 
 
 @pytest.fixture

@@ -15,21 +15,13 @@ from ckptsyncd.stores.memory import BytesBody
 from ckptsyncd.stores.s3.options import S3Options
 from ckptsyncd.stores.s3.store import S3Store
 from tests import servers
-from tests.proxy import Proxy, proxied
+from tests.proxy import Proxy
 from tests.servers import free_ports
-from tests.stores.gcs_bench import address
 from tests.stores.samples import NONCE, piece_bytes_of, read, some_bytes, upload
 
 pytestmark = pytest.mark.server
 
 Opened = Callable[..., S3Store]
-
-
-@pytest.fixture
-def proxy(s3_server: servers.S3Server) -> Iterator[Proxy]:
-    """Stand in front of the server."""
-    with proxied(*address(s3_server.endpoint)) as made:
-        yield made
 
 
 @pytest.fixture

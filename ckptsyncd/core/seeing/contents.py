@@ -33,7 +33,7 @@ class Contents:
         """Note that a checkpoint of this name was whole."""
         if not listing.files:
             return
-        key = _key(name, listing)
+        key = hash(_likeness(name, listing))
         self._drop(key)
         while self._kept and self._files + len(listing.files) > MOST_FILES:
             self._drop(next(iter(self._kept)))
@@ -42,17 +42,14 @@ class Contents:
 
     def has(self, name: str, listing: Listing) -> bool:
         """Return whether such files, by the same names below it, were whole before."""
-        found = self._kept.get(_key(name, listing))
-        return found is not None and _likeness(*found) == _likeness(name, listing)
+        likeness = _likeness(name, listing)
+        found = self._kept.get(hash(likeness))
+        return found is not None and _likeness(*found) == likeness
 
     def _drop(self, key: int) -> None:
         if key in self._kept:
             _, listing = self._kept.pop(key)
             self._files -= len(listing.files)
-
-
-def _key(name: str, listing: Listing) -> int:
-    return hash(_likeness(name, listing))
 
 
 def _likeness(name: str, listing: Listing) -> tuple[_Likeness, ...]:
